@@ -1,0 +1,60 @@
+# Everything a fresh machine needs is Python (>= 3.11) and make:
+#     make demo          shows a crash, a takeover and a refused stale writer
+#     make test          runs the tests on SQLite and on a real PostgreSQL
+# PYTHON=python3.12 chooses another interpreter, PYTEST_ARGS="-k fence -x" narrows the tests.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed
+PYTEST_ARGS ?=
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all bench lint types layers check clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# Depends on the two files that decide what is installed: a second call does nothing.
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	    echo "make: '$(PYTHON)' is missing or older than Python 3.11;" \
+	         "name another one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+	    echo "make: '$(PYTHON)' lacks the venv module (Debian and Ubuntu: apt install python3-venv)" >&2; exit 1; }
+	@echo "installing into $(VENV) ..."
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	    --constraint constraints.txt --editable '.[postgres,demo,dev,postgres-server]'
+	@touch $@
+
+setup: $(STAMP)  ## create .venv and install what is pinned in constraints.txt
+
+demo: $(STAMP)  ## the guided demo
+	@$(BIN)/runtime-persist demo
+
+test: $(STAMP)  ## the tests (a few minutes)
+	$(BIN)/python -m pytest -n $(WORKERS) -m 'not exhaustive' $(PYTEST_ARGS)
+
+test-all: $(STAMP)  ## the tests with the full product of every matrix (long)
+	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+bench: $(STAMP)  ## time and throughput, against the published savers where they are installed
+	$(BIN)/python -m bench
+
+lint: $(STAMP)  ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)  ## mypy, strict, over the package
+	$(BIN)/mypy
+
+layers: $(STAMP)  ## import-linter: imports only downwards
+	$(BIN)/lint-imports
+
+check: lint types layers  ## lint, types and layers
+
+clean:  ## remove .venv and the caches of the tools
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist
+	find runtime_persist tests -name __pycache__ -type d -prune -exec rm -rf {} +
