@@ -1,0 +1,1 @@
+"""Adapters to frameworks; independent of one another."""

@@ -1,0 +1,56 @@
+"""What all clones of a saver share (LangGraph makes clones with copy.copy): engine, memory, manifests."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+from runtime_persist.adapters.workflow.encoding import Manifest
+from runtime_persist.adapters.workflow.memory import Invocations
+from runtime_persist.engine import Engine
+from runtime_persist.model import limits
+
+_Key = tuple[str, str, str]
+
+
+class SaverCore:
+    """Shared by a saver, its sessions and all their clones.
+
+    Attributes:
+        engine: the opened database.
+        owns_engine: closing the saver closes it.
+        optimistic: whether stale writers are refused (False only for comparison).
+        invocations: what each invocation loaded.
+
+    """
+
+    def __init__(self, engine: Engine, *, owns_engine: bool, optimistic: bool) -> None:
+        """Share ``engine``."""
+        self.engine = engine
+        self.owns_engine = owns_engine
+        self.optimistic = optimistic
+        self.invocations = Invocations()
+        self._manifests: OrderedDict[_Key, Manifest] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def manifest(self, key: _Key) -> Manifest | None:
+        """Return the manifest of a stored checkpoint, when this process knows it."""
+        with self._lock:
+            found = self._manifests.get(key)
+            if found is not None:
+                self._manifests.move_to_end(key)
+            return found
+
+    def remember(self, key: _Key, manifest: Manifest) -> None:
+        """Keep the manifest of a stored checkpoint: the next put carries its references over."""
+        with self._lock:
+            self._manifests[key] = manifest
+            self._manifests.move_to_end(key)
+            if len(self._manifests) > limits.MANIFESTS_CACHED_MAX:
+                self._manifests.popitem(last=False)
+
+    def forget_thread(self, thread_id: str) -> None:
+        """Drop the manifests of a deleted thread."""
+        with self._lock:
+            for key in [key for key in self._manifests if key[0] == thread_id]:
+                del self._manifests[key]

@@ -1,0 +1,218 @@
+"""How checkpoints and writes lie in their rows.
+
+A checkpoint's body is the checkpoint without its values, plus a manifest: channel -> payload reference. Channels
+that did not change carry their reference over from the parent's manifest (when it holds the same version), so a
+put stores only what changed. Values are always the serializer's bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import ormsgpack
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    get_checkpoint_metadata,
+    writes_sort_key,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
+from runtime_persist.commands.parts.write_rows import TaskWrite, TaskWrites
+from runtime_persist.contentstore import ContentWriter, checked, pack, unpack
+from runtime_persist.errors import UnknownFormat
+from runtime_persist.model import limits
+from runtime_persist.model.keys import SpaceKeys, fingerprint
+from runtime_persist.model.payload import PayloadRef
+from runtime_persist.plan import Row
+from runtime_persist.queries.checkpoints import Stored
+
+_FORMAT = 1
+_SECRET_WORDS = ("key", "token", "secret", "password", "auth", "credential")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Where the values of a checkpoint are: versions and references by channel."""
+
+    versions: Mapping[str, Any] = field(default_factory=dict)
+    refs: Mapping[str, PayloadRef] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a config addresses."""
+
+    thread_id: str
+    ns: str
+    checkpoint_id: str | None
+
+    def config(self, checkpoint_id: str) -> RunnableConfig:
+        """Return the normal config of a checkpoint here: exactly the three keys."""
+        return {
+            "configurable": {
+                "thread_id": self.thread_id,
+                "checkpoint_ns": self.ns,
+                "checkpoint_id": checkpoint_id,
+            }
+        }
+
+
+def serialized(serde: SerializerProtocol, checkpoint: Checkpoint, channels: Iterable[str]) -> dict[str, tuple[str, bytes]]:
+    """Serialize the values of some channels now, before anything is waited for: the graph may go on changing them."""
+    values = checkpoint["channel_values"]
+    return {channel: serde.dumps_typed(values[channel]) for channel in channels if channel in values}
+
+
+def changed_channels(checkpoint: Checkpoint, new_versions: ChannelVersions, parent: Manifest | None) -> list[str]:
+    """Return the channels whose value this put must carry: the new ones, and those the parent does not have."""
+    known = parent.versions if parent else {}
+    refs = parent.refs if parent else {}
+    return [
+        channel
+        for channel, version in checkpoint["channel_versions"].items()
+        if channel in new_versions or channel not in refs or known.get(channel) != version
+    ]
+
+
+def checkpoint_row(
+    writer: ContentWriter,
+    serde: SerializerProtocol,
+    place: Place,
+    checkpoint: Checkpoint,
+    metadata: bytes,
+    values: Mapping[str, tuple[str, bytes]],
+    parent: Manifest | None,
+) -> tuple[CheckpointRow, Manifest]:
+    """Return a checkpoint as it is stored, and its manifest."""
+    versions = dict(checkpoint["channel_versions"])
+    refs: dict[str, PayloadRef] = {}
+    for channel, version in versions.items():
+        if channel in values:
+            refs[channel] = writer.put(*values[channel], limits.INLINE_MANIFEST_BYTES_MAX)
+        elif parent is not None and parent.versions.get(channel) == version and channel in parent.refs:
+            refs[channel] = parent.refs[channel]
+    rest = {key: value for key, value in checkpoint.items() if key != "channel_values"}
+    kind, data = serde.dumps_typed(rest)
+    packed = {channel: ref.packed() for channel, ref in refs.items()}
+    body = pack(ormsgpack.packb([_FORMAT, kind, data, packed]))
+    parent_id = place.checkpoint_id
+    row = CheckpointRow(
+        checkpoint_ns=place.ns,
+        checkpoint_id=checkpoint["id"],
+        parent_id=parent_id,
+        body=body,
+        metadata=metadata,
+        fingerprint=fingerprint((parent_id or "").encode(), body, metadata),
+        owner=writer.owner,
+        blobs=writer.blobs(),
+    )
+    return row, Manifest(versions, refs)
+
+
+def encoded_metadata(serde: SerializerProtocol, config: RunnableConfig, metadata: CheckpointMetadata) -> bytes:
+    """Return the metadata as stored: the caller's, and the config's simple values unless their name is of a secret."""
+    shown = cast("RunnableConfig", dict(config))
+    for part in ("metadata", "configurable"):
+        found = config.get(part)
+        if found:
+            shown[part] = {  # type: ignore[literal-required]
+                name: value
+                for name, value in found.items()
+                if not any(word in str(name).lower() for word in _SECRET_WORDS)
+            }
+    kind, data = serde.dumps_typed(get_checkpoint_metadata(shown, metadata))
+    return PayloadRef(kind, len(data), inline=data).encoded()
+
+
+def task_writes(
+    writer: ContentWriter,
+    serde: SerializerProtocol,
+    place: Place,
+    given: Sequence[tuple[str, Any]],
+    task_id: str,
+    task_path: str,
+) -> TaskWrites:
+    """Return the writes of a task as they are stored; of two special writes with one index the last one counts."""
+    by_index: dict[int, TaskWrite] = {}
+    for position, (channel, value) in enumerate(given):
+        idx = WRITES_IDX_MAP.get(channel, position)
+        ref = writer.put(*serde.dumps_typed(value), limits.INLINE_ROW_BYTES_MAX)
+        by_index[idx] = TaskWrite(idx=idx, channel=channel, value=ref.encoded())
+    return TaskWrites(
+        checkpoint_ns=place.ns,
+        checkpoint_id=place.checkpoint_id or "",
+        task_id=task_id,
+        task_path=task_path,
+        writes=tuple(by_index.values()),
+        owner=writer.owner,
+        blobs=writer.blobs(),
+    )
+
+
+def manifest_of(body: bytes, serde: SerializerProtocol) -> Manifest:
+    """Return the manifest of a stored body."""
+    rest, refs = _opened(body, serde)
+    return Manifest(rest.get("channel_versions", {}), refs)
+
+
+def _opened(body: bytes, serde: SerializerProtocol) -> tuple[dict[str, Any], dict[str, PayloadRef]]:
+    version, kind, data, packed = ormsgpack.unpackb(unpack(body))
+    if version != _FORMAT:
+        msg = f"checkpoint body of format {version}; this code knows {_FORMAT}"
+        raise UnknownFormat(msg, version=version)
+    refs = {channel: PayloadRef.unpacked(parts) for channel, parts in packed.items()}
+    return serde.loads_typed((kind, data)), refs
+
+
+def addresses(row: Row, writes: list[Row]) -> Iterable[bytes]:
+    """Return the addresses a checkpoint's row and writes refer to."""
+    *_, packed = ormsgpack.unpackb(unpack(row["body"]))
+    refs = [PayloadRef.unpacked(parts) for parts in packed.values()]
+    refs += [PayloadRef.decoded(write["value"]) for write in writes]
+    return [ref.address for ref in refs if ref.address is not None]
+
+
+def checkpoint_tuple(stored: Stored, serde: SerializerProtocol, keys: SpaceKeys, owner: str) -> tuple[CheckpointTuple, Manifest]:
+    """Return a stored checkpoint as LangGraph wants it (fresh objects), and its manifest.
+
+    Raises:
+        CheckpointCorrupt: content is missing or does not have the hash of its address.
+
+    """
+    row = stored.row
+    place = Place(row["thread_id"], row["checkpoint_ns"], row["checkpoint_id"])
+    rest, refs = _opened(row["body"], serde)
+
+    def load(ref: PayloadRef, what: str) -> Any:
+        where = f"{what} of checkpoint {row['checkpoint_id']} (thread {row['thread_id']!r})"
+        return serde.loads_typed((ref.type, checked(keys, owner, ref, stored.contents, where)))
+
+    rest["channel_values"] = {channel: load(ref, f"channel {channel!r}") for channel, ref in refs.items()}
+    ordered = sorted(stored.writes, key=lambda w: writes_sort_key(w["task_path"], w["task_id"], w["idx"]))
+    pending = [
+        (w["task_id"], w["channel"], load(PayloadRef.decoded(w["value"]), f"write to {w['channel']!r}"))
+        for w in ordered
+    ]
+    parent_id = row["parent_id"]
+    found = CheckpointTuple(
+        config=place.config(row["checkpoint_id"]),
+        checkpoint=cast("Checkpoint", rest),
+        metadata=decoded_metadata(row["metadata"], serde),
+        parent_config=place.config(parent_id) if parent_id else None,
+        pending_writes=pending,
+    )
+    return found, Manifest(dict(rest.get("channel_versions", {})), refs)  # LangGraph goes on changing its own
+
+
+def decoded_metadata(data: bytes, serde: SerializerProtocol) -> CheckpointMetadata:
+    """Return stored metadata."""
+    ref = PayloadRef.decoded(data)
+    return cast("CheckpointMetadata", serde.loads_typed((ref.type, ref.inline or b"")))

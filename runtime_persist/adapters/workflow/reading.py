@@ -1,0 +1,171 @@
+"""How a saver reads: flows that wait for the coordinator and decode what it gives."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointTuple
+
+from runtime_persist.adapters.workflow import encoding
+from runtime_persist.adapters.workflow.encoding import Place
+from runtime_persist.engine import Flow
+from runtime_persist.errors import InvalidInput, InvalidThreadId
+from runtime_persist.model import limits
+from runtime_persist.model.ids import thread_id_of
+from runtime_persist.queries import checkpoints as queries
+from runtime_persist.queries.checkpoints import Page, Stored
+
+if TYPE_CHECKING:
+    from runtime_persist.adapters.workflow.saver import WorkflowCheckpointAdapter
+
+R = TypeVar("R")
+
+
+def place_of(config: RunnableConfig) -> Place:
+    """Return what a config addresses; no ``checkpoint_ns`` is the root, an empty ``checkpoint_id`` is the latest.
+
+    Raises:
+        InvalidThreadId: no usable thread id.
+
+    """
+    configurable = config.get("configurable") or {}
+    if "thread_id" not in configurable:
+        msg = "config['configurable'] has no thread_id; pass config={'configurable': {'thread_id': …}}"
+        raise InvalidThreadId(msg)
+    return Place(
+        thread_id_of(configurable["thread_id"]),
+        configurable.get("checkpoint_ns") or "",
+        configurable.get("checkpoint_id") or None,
+    )
+
+
+def in_thread(work: Callable[[], R]) -> Flow[R]:
+    """Run blocking work on a thread of its own and wait for it."""
+    future: Future[R] = Future()
+
+    def call() -> None:
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001 (belongs to the waiting caller)
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    threading.Thread(target=call, name="runtime-persist-blocking", daemon=True).start()
+    result: R = yield future
+    return result
+
+
+def get_tuple(saver: WorkflowCheckpointAdapter, config: RunnableConfig) -> Flow[CheckpointTuple | None]:
+    """Read one checkpoint, and remember what this invocation loaded."""
+    place = place_of(config)
+    core, owned = saver._core, saver.owned_run  # noqa: SLF001 (a part of the saver)
+    if owned is not None and owned.lease.thread_id == place.thread_id:
+        owned.check()
+    found = yield from _read(saver, place)
+    result = None
+    if found is not None:
+        coordinator = core.engine.coordinator
+        result, manifest = encoding.checkpoint_tuple(found, saver.serde, coordinator.keys, core.engine.owner)
+        core.remember((place.thread_id, place.ns, found.row["checkpoint_id"]), manifest)
+        if owned is not None:
+            owned.durable(found.row["checkpoint_id"])
+    if owned is None:
+        head = None if found is None else found.row["checkpoint_id"]
+        asked = place.checkpoint_id is not None
+        invocation = core.invocations.of(config["configurable"])
+        core.invocations.loaded(invocation, (place.thread_id, place.ns), head, asked=asked)
+    return result
+
+
+def _read(saver: WorkflowCheckpointAdapter, place: Place) -> Flow[Stored | None]:
+    engine = saver._core.engine  # noqa: SLF001
+    coordinator = engine.coordinator
+    found: Stored | None = None
+    for _ in range(2):
+        found = yield coordinator.read(
+            "get_tuple",
+            lambda: queries.one(
+                engine.space, engine.owner, place.thread_id, place.ns, place.checkpoint_id, encoding.addresses
+            ),
+        )
+        if found is None or all(a in found.contents for a in encoding.addresses(found.row, found.writes)):
+            break
+        # Content that is missing may only mean that the thread was deleted between two statements: look again.
+    return found
+
+
+class Listing:
+    """A listing in pages: between two pages nothing is held, so a caller may stop, or call the saver, at any time."""
+
+    def __init__(
+        self,
+        saver: WorkflowCheckpointAdapter,
+        config: RunnableConfig | None,
+        filter: dict[str, Any] | None,  # noqa: A002 (LangGraph's name)
+        before: RunnableConfig | None,
+        limit: int | None,
+    ) -> None:
+        """Check the arguments; nothing is read before the first page is asked for."""
+        if limit is not None and limit < 0:
+            msg = f"limit must not be negative, got {limit}"
+            raise InvalidInput(msg, limit=limit)
+        configurable = (config or {}).get("configurable") or {}
+        self._saver = saver
+        self._config = config
+        self._thread = thread_id_of(configurable["thread_id"]) if "thread_id" in configurable else None
+        self._ns: str | None = configurable.get("checkpoint_ns")
+        self._only: str | None = configurable.get("checkpoint_id") or None
+        self._filter = filter or {}
+        self._left = limit
+        before_id = ((before or {}).get("configurable") or {}).get("checkpoint_id")
+        self._place: Page | None = Page(before_id) if before_id else Page()
+
+    def next(self) -> Flow[list[CheckpointTuple] | None]:
+        """Return the next page (it may be empty when its rows do not match), None at the end."""
+        if self._place is None or self._left == 0:
+            return None
+        saver, core = self._saver, self._saver._core  # noqa: SLF001
+        engine, coordinator = core.engine, core.engine.coordinator
+        place = self._place
+        rows = limits.PAGE_ROWS if self._left is None or self._filter else min(self._left, limits.PAGE_ROWS)
+        stored: list[Stored] = yield coordinator.read(
+            "list",
+            lambda: queries.page(
+                engine.space, engine.owner, self._thread, self._ns, place, rows, encoding.addresses
+            ),
+            snapshot=True,
+        )
+        self._note()
+        self._place = None
+        if len(stored) == rows:
+            last = stored[-1].row
+            self._place = Page(last["checkpoint_id"], last["thread_id"], last["checkpoint_ns"])
+        found: list[CheckpointTuple] = []
+        for one in stored:
+            if self._left is not None and len(found) >= self._left:
+                break
+            if self._only is not None and one.row["checkpoint_id"] != self._only:
+                continue
+            if self._matches(encoding.decoded_metadata(one.row["metadata"], saver.serde)):
+                found.append(encoding.checkpoint_tuple(one, saver.serde, coordinator.keys, engine.owner)[0])
+        if self._left is not None:
+            self._left -= len(found)
+        return found
+
+    def _matches(self, metadata: Any) -> bool:
+        return all(metadata.get(key) == value for key, value in self._filter.items())
+
+    def _note(self) -> None:
+        """A namespace that was loaded by listing it is a fork (LangGraph loads replayed subgraphs this way)."""
+        core = self._saver._core  # noqa: SLF001
+        if self._saver.owned_run is None and self._config is not None and self._thread is not None:
+            invocation = core.invocations.of(self._config["configurable"])
+            core.invocations.loaded(invocation, (self._thread, self._ns or ""), None, asked=True)
+
+
+__all__ = ["Listing", "get_tuple", "in_thread", "place_of"]

@@ -1,0 +1,253 @@
+"""How a saver writes: serialize first, then one command; the first failure is latched, the run is asked to drain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
+
+from runtime_persist.adapters.workflow import encoding
+from runtime_persist.adapters.workflow.encoding import Manifest, Place
+from runtime_persist.adapters.workflow.memory import Expectation, Invocation
+from runtime_persist.adapters.workflow.reading import place_of
+from runtime_persist.commands.commit_workflow_checkpoint import CommitWorkflowCheckpoint
+from runtime_persist.commands.commit_workflow_task_writes import CommitWorkflowTaskWrites
+from runtime_persist.commands.delete_thread import DeleteThread
+from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
+from runtime_persist.commands.parts.spec import Command
+from runtime_persist.commands.put_thread_checkpoint import PutThreadCheckpoint
+from runtime_persist.commands.put_thread_writes import PutThreadWrites
+from runtime_persist.commands.replace_thread_checkpoint import ReplaceThreadCheckpoint
+from runtime_persist.contentstore import ContentWriter
+from runtime_persist.engine import Flow, OwnedRun
+from runtime_persist.errors import (
+    CheckpointConflict,
+    CommandMismatch,
+    RuntimePersistError,
+    StaleWriter,
+    ThreadMismatch,
+)
+from runtime_persist.model.ids import new_id
+from runtime_persist.queries import checkpoints as queries
+
+if TYPE_CHECKING:
+    from runtime_persist.adapters.workflow.saver import WorkflowCheckpointAdapter
+
+
+def put(
+    saver: WorkflowCheckpointAdapter,
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+    new_versions: ChannelVersions,
+) -> Flow[RunnableConfig]:
+    """Store a checkpoint under the saver's lease, or optimistically without one."""
+    place = place_of(config)
+    scope = _Scope(saver, config, place)
+    try:
+        scope.check()
+        key = (place.thread_id, place.ns, place.checkpoint_id or "")
+        parent = saver._core.manifest(key)  # noqa: SLF001 (a part of the saver)
+        known = parent is not None or place.checkpoint_id is None
+        # Without the parent's manifest nobody can tell yet which values it holds: serialize all of them now.
+        channels = (
+            encoding.changed_channels(checkpoint, new_versions, parent)
+            if known
+            else list(checkpoint["channel_versions"])
+        )
+        values = encoding.serialized(saver.serde, checkpoint, channels)
+        stored_metadata = encoding.encoded_metadata(saver.serde, config, metadata)
+        if not known:
+            parent = yield from _parent(saver, place)
+            changed = set(encoding.changed_channels(checkpoint, new_versions, parent))
+            values = {channel: value for channel, value in values.items() if channel in changed}
+        writer = scope.writer()
+        row, manifest = encoding.checkpoint_row(
+            writer, saver.serde, place, checkpoint, stored_metadata, values, parent
+        )
+        yield from scope.commit_checkpoint(row)
+    except RuntimePersistError as error:
+        raise scope.failed(error) from error.__cause__
+    saver._core.remember((place.thread_id, place.ns, row.checkpoint_id), manifest)  # noqa: SLF001
+    return place.config(row.checkpoint_id)
+
+
+def _parent(saver: WorkflowCheckpointAdapter, place: Place) -> Flow[Manifest | None]:
+    engine = saver._core.engine  # noqa: SLF001
+    body = yield engine.coordinator.read(
+        "read_parent",
+        lambda: queries.body(engine.space, place.thread_id, place.ns, place.checkpoint_id or ""),
+    )
+    return None if body is None else encoding.manifest_of(body, saver.serde)
+
+
+def put_writes(
+    saver: WorkflowCheckpointAdapter,
+    config: RunnableConfig,
+    writes: Sequence[tuple[str, Any]],
+    task_id: str,
+    task_path: str,
+) -> Flow[None]:
+    """Store the writes of a task."""
+    if not writes:
+        return
+    place = place_of(config)
+    scope = _Scope(saver, config, place)
+    try:
+        scope.check()
+        given = encoding.task_writes(scope.writer(), saver.serde, place, writes, task_id, task_path)
+        owned = scope.owned
+        indices = ",".join(str(write.idx) for write in given.writes)
+        command_id = f"writes:{place.thread_id}:{place.ns}:{given.checkpoint_id}:{task_id}:{indices}"
+        command: Command
+        if owned is not None:
+            command = CommitWorkflowTaskWrites(
+                space=owned.lease.space,
+                command_id=command_id,
+                run_id=owned.lease.run_id,
+                epoch=owned.lease.epoch,
+                thread_id=place.thread_id,
+                given=given,
+            )
+        else:
+            command = PutThreadWrites(command_id=command_id, given=given, **scope.thread())
+        yield scope.coordinator.commit(command)
+    except RuntimePersistError as error:
+        raise scope.failed(error) from error.__cause__
+
+
+def delete_thread(saver: WorkflowCheckpointAdapter, thread_id: str) -> Flow[None]:
+    """Delete a thread."""
+    engine = saver._core.engine  # noqa: SLF001
+    coordinator = engine.coordinator
+    yield coordinator.commit(
+        DeleteThread(
+            space=engine.space,
+            command_id=new_id(),
+            thread_id=thread_id,
+            thread_hash=coordinator.keys.thread_hash(thread_id),
+        )
+    )
+    saver._core.forget_thread(thread_id)  # noqa: SLF001
+
+
+class _Scope:
+    """One write: under whose right it is made, and what happens when it fails."""
+
+    def __init__(self, saver: WorkflowCheckpointAdapter, config: RunnableConfig, place: Place) -> None:
+        self._core = saver._core  # noqa: SLF001
+        self._config = config
+        self._place = place
+        self.owned: OwnedRun | None = saver.owned_run
+        self.coordinator = self._core.engine.coordinator
+        self._invocation: Invocation | None = (
+            None if self.owned is not None else self._core.invocations.of(config["configurable"])
+        )
+
+    def writer(self) -> ContentWriter:
+        return ContentWriter(self.coordinator.keys, self._core.engine.owner)
+
+    def thread(self) -> dict[str, Any]:
+        thread_id = self._place.thread_id
+        return {
+            "space": self._core.engine.space,
+            "thread_id": thread_id,
+            "thread_hash": self.coordinator.keys.thread_hash(thread_id),
+        }
+
+    def check(self) -> None:
+        """Refuse at once after an earlier failure, and a session that is used for another thread."""
+        if self.owned is not None:
+            self.owned.check()
+            if self.owned.lease.thread_id != self._place.thread_id:
+                msg = (
+                    f"this session owns thread {self.owned.lease.thread_id!r}, not {self._place.thread_id!r}; "
+                    "a graph with a thread id of its own needs a lease of its own"
+                )
+                raise ThreadMismatch(msg, thread_id=self._place.thread_id)
+        elif self._invocation is not None and self._invocation.error is not None:
+            raise self._invocation.error
+
+    def failed(self, error: RuntimePersistError) -> RuntimePersistError:
+        """Latch the failure, ask the run to drain, and return what the caller raises."""
+        control = getattr(self._config["configurable"].get("__pregel_runtime"), "control", None)
+        if self.owned is not None:
+            if control is not None:
+                self.owned.drain_with(control)
+            if isinstance(error, ThreadMismatch):
+                return error  # the run it belongs to is well
+            return self.owned.fail(error)
+        if self._invocation is not None and self._invocation.has_runtime:
+            self._invocation.error = self._invocation.error or error
+            if control is not None:
+                control.request_drain(error.code)
+        return error
+
+    def commit_checkpoint(self, row: CheckpointRow) -> Flow[None]:
+        """Commit a checkpoint under the lease, or compare and set the head."""
+        command_id = f"put:{self._place.thread_id}:{row.checkpoint_ns}:{row.checkpoint_id}"
+        if self.owned is not None:
+            lease = self.owned.lease
+            yield self.coordinator.commit(
+                CommitWorkflowCheckpoint(
+                    space=lease.space,
+                    command_id=command_id,
+                    run_id=lease.run_id,
+                    epoch=lease.epoch,
+                    thread_id=self._place.thread_id,
+                    row=row,
+                )
+            )
+            self.owned.durable(row.checkpoint_id)
+            return
+        where = (self._place.thread_id, row.checkpoint_ns)
+        invocation, known = self._invocation, self._core.invocations
+        if invocation is None:
+            return
+        wants = Expectation()
+        if self._core.optimistic:
+            wants = known.expectation(invocation, where, row.parent_id, row.checkpoint_id)
+        if wants.broken:
+            yield from self._put_again(command_id, row, _broken(self._place, row))
+            return
+        try:
+            yield self.coordinator.commit(
+                PutThreadCheckpoint(
+                    command_id=command_id,
+                    row=row,
+                    expects_head=wants.expects_head,
+                    expected_head=wants.head,
+                    **self.thread(),
+                )
+            )
+        except (CheckpointConflict, CommandMismatch):
+            yield from self._replace(command_id, row)
+            return
+        known.put(invocation, where, row.checkpoint_id)
+
+    def _put_again(self, command_id: str, row: CheckpointRow, refusal: StaleWriter) -> Flow[None]:
+        """Accept a re-put of a stored id, which is never judged as a step; anything else is refused."""
+        place, space = self._place, self._core.engine.space
+        body = yield self.coordinator.read(
+            "read_checkpoint", lambda: queries.body(space, place.thread_id, row.checkpoint_ns, row.checkpoint_id)
+        )
+        if body is None:
+            raise refusal
+        if body != row.body:
+            yield from self._replace(command_id, row)
+
+    def _replace(self, command_id: str, row: CheckpointRow) -> Flow[None]:
+        yield self.coordinator.commit(
+            ReplaceThreadCheckpoint(command_id=f"re{command_id}", row=row, **self.thread())
+        )
+
+
+def _broken(place: Place, row: CheckpointRow) -> StaleWriter:
+    return StaleWriter(
+        f"checkpoint {row.checkpoint_id} of thread {place.thread_id!r} does not follow this invocation's own last "
+        "checkpoint; load the thread again and repeat the call",
+        thread_id=place.thread_id,
+        checkpoint_id=row.checkpoint_id,
+    )

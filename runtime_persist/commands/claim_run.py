@@ -1,0 +1,111 @@
+"""claim_run: a worker takes a run whose lease is free (queued) or ran out (takeover), under the next epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runtime_persist.commands.parts import run_rows, taking
+from runtime_persist.commands.parts.spec import ColdCommand, Decision, Locked, RunChange, ThreadCommand
+from runtime_persist.errors import InvariantBroken, NothingToClaim
+from runtime_persist.model.guards import CLAIM
+from runtime_persist.model.states import AttemptCause, AttemptStatus, RunStatus
+from runtime_persist.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimRun(ThreadCommand):
+    """Claim one run. Answer: ``epoch``, ``takeover``, ``attempt_id``, ``crash_loop``, ``control``, ``stop_reason``.
+
+    A run before its start fence keeps its attempt; one past it goes to ``lost`` with its attempt, and a new attempt
+    is made when the lease is activated. Refused: nothing to claim (live, waiting, final, or an older open run of
+    the thread comes first).
+    """
+
+    run_id: str
+    worker_id: str
+    attempt_id: str
+    ttl_us: int
+
+
+def decide(command: ClaimRun, locked: Locked) -> Plan[Decision]:
+    """Return the run under its next epoch."""
+    before, thread, now = locked.run, locked.thread, locked.now_us
+    if before is None or thread is None:
+        raise InvariantBroken
+    claimable = {RunStatus.QUEUED, RunStatus.DISPATCHING, RunStatus.RUNNING, RunStatus.LOST}
+    if RunStatus(before["status"]) not in claimable or taking.is_live(before, now):
+        msg = f"run {command.run_id} is {before['status']} with a lease that is {before['phase']}"
+        raise NothingToClaim(msg, run_id=command.run_id, status=before["status"])
+    first = (yield from taking.open_runs(command.space, command.thread_id))[0]
+    if first["run_id"] != command.run_id:
+        msg = f"run {first['run_id']} of the same thread is open and older than {command.run_id}"
+        raise NothingToClaim(msg, run_id=command.run_id, waits_for=first["run_id"])
+    attempt = yield from run_rows.current_attempt(before)
+    run = taking.taken(before, attempt, now)
+    lost = past = taking.past_start_fence(attempt)
+    crash_loop = False
+    if past or before["status"] == RunStatus.LOST:
+        lost = True
+        crash_loop = run.count_takeover(progress=(yield from taking.progressed(before)))
+    run.lease(command.worker_id, command.ttl_us)
+    if lost:
+        run.lose()
+    else:
+        _dispatch(run, command)
+    return Decision(
+        {
+            "epoch": run.run["epoch"],
+            "takeover": lost,
+            "attempt_id": run.run["attempt_id"],
+            "crash_loop": crash_loop,
+            "control": run.run["control"],
+            "stop_reason": run.run["stop_reason"],
+        },
+        runs=[RunChange(before, run.run, run.events)],
+        effects=[*run.effects, run_rows.save_thread(thread, owner_run_id=command.run_id)],
+    )
+
+
+def _dispatch(run: taking.Taken, command: ClaimRun) -> None:
+    """Dispatch a run that was never sent to a runtime; its attempt, when it has one, is claimed again."""
+    if run.run["status"] == RunStatus.DISPATCHING:
+        run.move(RunStatus.QUEUED)
+    attempt = run.attempt
+    if attempt is None or attempt["ended_us"] is not None:
+        cause = AttemptCause.INITIAL if attempt is None else AttemptCause.RESUME
+        run.add_attempt(command.attempt_id, cause)
+    else:
+        queued = attempt
+        if attempt["status"] == AttemptStatus.CLAIMED:
+            queued = run_rows.move_attempt(attempt, AttemptStatus.QUEUED, run.now)
+            run.tell("attempt.released")
+        run.attempt = run_rows.move_attempt(
+            queued,
+            AttemptStatus.CLAIMED,
+            run.now,
+            epoch=run.run["epoch"],
+            worker_id=command.worker_id,
+            claimed_us=run.now,
+        )
+        run.effects.append(run_rows.save_attempt(run.attempt))
+        run.tell("attempt.claimed", cause=attempt["cause"], epoch=run.run["epoch"])
+    run.move(RunStatus.DISPATCHING)
+
+
+SPEC = ColdCommand(
+    name="claim_run",
+    dto=ClaimRun,
+    guard=CLAIM,
+    decide=decide,
+    statements=(
+        taking.OPEN_RUNS,
+        run_rows.READ_ATTEMPT,
+        taking.READ_PROGRESS,
+        run_rows.SAVE_RUN,
+        run_rows.MARK_TRIES_UNKNOWN,
+        run_rows.INSERT_ATTEMPT,
+        run_rows.SAVE_ATTEMPT,
+        run_rows.SAVE_THREAD,
+    ),
+    locks_thread=True,
+)

@@ -1,0 +1,151 @@
+"""complete_operation: what a try of an operation came to. Hot: one bundle. Accepted while the run is stopping."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Executable, update
+
+from runtime_persist.commands.parts import content, events, operation_rows
+from runtime_persist.commands.parts.guards import FENCE
+from runtime_persist.commands.parts.spec import HotCommand, LeaseCommand, Receipt
+from runtime_persist.dialects.sql import bind, constant, now_us
+from runtime_persist.errors import IllegalTransition
+from runtime_persist.model.guards import LEASE_ACTIVE
+from runtime_persist.model.payload import Blob
+from runtime_persist.model.states import OperationStatus
+from runtime_persist.plan import Fragment, Inputs, Plan
+from runtime_persist.schema import operation_tries, operations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompleteOperation(LeaseCommand):
+    """Store the outcome of try ``try_no``; use :meth:`succeeded` or :meth:`failed`, never a free status.
+
+    Refused: the lease is lost, released or expired; the operation is at another try or already has another
+    outcome (IllegalTransition, CommandMismatch).
+    """
+
+    operation_id: str
+    name: str
+    try_no: int
+    status: OperationStatus
+    try_status: str
+    outcome: bytes
+    result: bytes | None = None
+    error_type: str | None = None
+    error_text: str | None = None
+    owner: str = ""
+    blobs: tuple[Blob, ...] = ()
+
+    @classmethod
+    def succeeded(cls, *, result: bytes, outcome: bytes, owner: str, blobs: tuple[Blob, ...], **base: Any) -> CompleteOperation:  # noqa: E501
+        """Return the command for a call that returned; ``result`` is an encoded payload reference."""
+        done = OperationStatus.SUCCEEDED
+        return cls(status=done, try_status=done.value, result=result, outcome=outcome, owner=owner, blobs=blobs, **base)
+
+    @classmethod
+    def failed(cls, *, error_type: str, error_text: str, outcome: bytes, try_status: str = "failed", **base: Any) -> CompleteOperation:  # noqa: E501
+        """Return the command for a call that raised (or, with ``try_status="unknown"``, is given up as unknown)."""
+        return cls(
+            status=OperationStatus.FAILED,
+            try_status=try_status,
+            error_type=error_type,
+            error_text=error_text,
+            outcome=outcome,
+            **base,
+        )
+
+
+def _operation(inputs: Inputs) -> Executable:
+    return (
+        update(operations)
+        .values(
+            status=bind(operations.c.status),
+            result=bind(operations.c.result),
+            result_fingerprint=bind(operations.c.result_fingerprint),
+            error_type=bind(operations.c.error_type),
+            error_text=bind(operations.c.error_text),
+            ended_us=now_us(),
+        )
+        .where(
+            operations.c.space == bind(operations.c.space),
+            operations.c.operation_id == bind(operations.c.operation_id),
+            operations.c.try_no == bind(operations.c.try_no),
+            operations.c.status == constant(OperationStatus.PENDING.value),
+            inputs.gate(),
+        )
+    )
+
+
+def _try(inputs: Inputs) -> Executable:
+    return (
+        update(operation_tries)
+        .values(
+            status=bind(operation_tries.c.status, "try_status"),
+            error_type=bind(operation_tries.c.error_type),
+            error_text=bind(operation_tries.c.error_text),
+            ended_us=now_us(),
+        )
+        .where(
+            operation_tries.c.space == bind(operation_tries.c.space),
+            operation_tries.c.operation_id == bind(operation_tries.c.operation_id),
+            operation_tries.c.try_no == bind(operation_tries.c.try_no),
+            inputs.gate(),
+        )
+    )
+
+
+def _params(command: CompleteOperation) -> tuple[Mapping[str, Any], Mapping[str, Sequence[Mapping[str, Any]]]]:
+    facts = {
+        "operation_id": command.operation_id,
+        "name": command.name,
+        "try_no": command.try_no,
+        "status": command.status.value,
+    }
+    return {
+        "space": command.space,
+        "run_id": command.run_id,
+        "epoch": command.epoch,
+        "operation_id": command.operation_id,
+        "try_no": command.try_no,
+        "status": command.status.value,
+        "try_status": command.try_status,
+        "result": command.result,
+        "result_fingerprint": command.outcome,
+        "error_type": command.error_type,
+        "error_text": command.error_text,
+        "owner": command.owner,
+        "actor": command.actor,
+        "event_payload": events.packed(facts),
+    }, {"blobs": content.rows(command.blobs)}
+
+
+def _lookup(command: CompleteOperation) -> Plan[Receipt | None]:
+    row = yield from operation_rows.by_id(command.space, command.operation_id)
+    settled = row is not None and row["status"] != OperationStatus.PENDING and row["try_no"] == command.try_no
+    if row is None or not settled:
+        return None
+    return Receipt(row["result_fingerprint"] or b"", operation_rows.shown(row))
+
+
+SPEC = HotCommand(
+    name="complete_operation",
+    dto=CompleteOperation,
+    guard=LEASE_ACTIVE,
+    receipt=Fragment("operation", _operation, source=FENCE),
+    effects=(
+        Fragment("try", _try, source="operation"),
+        content.fragment("operation"),
+        *events.hot("operation", "operation.completed"),
+    ),
+    params=_params,
+    lookup=_lookup,
+    fingerprint=lambda command: command.outcome,
+    refuse=lambda command, _: IllegalTransition(
+        f"operation {command.operation_id} is not at try {command.try_no} any more",
+        operation_id=command.operation_id,
+    ),
+)

@@ -1,0 +1,98 @@
+"""continue_owned_run: an owned call (L1) goes on with the thread's open run: an answer, or a takeover, in one step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runtime_persist.commands.parts import content, run_rows, taking
+from runtime_persist.commands.parts.spec import ColdCommand, Decision, Locked, RunChange, ThreadCommand
+from runtime_persist.errors import InvariantBroken, NothingToClaim, RunFailed, ThreadOwned
+from runtime_persist.model.guards import CLAIM
+from runtime_persist.model.lease import EMPTY_DOMAIN_SET
+from runtime_persist.model.payload import Blob
+from runtime_persist.model.states import AttemptCause, AttemptStatus, RunStatus
+from runtime_persist.plan import Plan, one_or_none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContinueOwnedRun(ThreadCommand):
+    """Take the thread's open run with a new attempt. Answer: ``run_id``, ``epoch``, ``attempt_id``, ``takeover``.
+
+    Refused: a live lease (ThreadOwned); no open run (NothingToClaim, naming the last run).
+    """
+
+    worker_id: str
+    attempt_id: str
+    ttl_us: int
+    answer: bytes | None = None
+    owner: str = ""
+    blobs: tuple[Blob, ...] = ()
+
+
+def decide(command: ContinueOwnedRun, locked: Locked) -> Plan[Decision]:
+    """Return the open run under its next epoch, running."""
+    thread, now = locked.thread, locked.now_us
+    if thread is None:
+        raise InvariantBroken
+    found = yield from taking.open_runs(command.space, command.thread_id)
+    if not found:
+        last = yield from one_or_none(taking.LAST_RUN, space=command.space, thread_id=command.thread_id)
+        msg = f"thread {command.thread_id!r} has no open run"
+        raise NothingToClaim(msg, last_run_id=last["run_id"] if last else None)
+    before = found[0]
+    if taking.is_live(before, now) or before["status"] in {RunStatus.CREATED, RunStatus.RETRY_WAIT}:
+        msg = f"thread {command.thread_id!r} has the run {before['run_id']} ({before['status']}); wait for it or cancel it"
+        raise ThreadOwned(msg, thread_id=command.thread_id, run_id=before["run_id"])
+    attempt = yield from run_rows.current_attempt(before)
+    run = taking.taken(before, attempt, now)
+    takeover = taking.past_start_fence(attempt) or before["status"] == RunStatus.LOST
+    if takeover and run.count_takeover(progress=(yield from taking.progressed(before))):
+        msg = f"run {before['run_id']} crashed {before['takeovers']} times in a row without progress; cancel it"
+        raise RunFailed(msg, run_id=before["run_id"], reason="crash_loop")
+    run.lease(command.worker_id, command.ttl_us)
+    if takeover:
+        run.lose()
+    elif run.run["status"] == RunStatus.QUEUED:
+        run.move(RunStatus.DISPATCHING)
+    run.activate(EMPTY_DOMAIN_SET)
+    if attempt is not None and attempt["ended_us"] is None and not takeover:
+        run.attempt = run_rows.move_attempt(attempt, AttemptStatus.CANCELLED, now, termination_reason="superseded")
+        run.effects.append(run_rows.save_attempt(run.attempt))
+    cause = AttemptCause.TAKEOVER if takeover else AttemptCause.RESUME if before["attempt_no"] else AttemptCause.INITIAL
+    run.add_attempt(command.attempt_id, cause)
+    run.start()
+    run.run |= {"question": None, "answer": command.answer if command.answer is not None else before["answer"]}
+    return Decision(
+        {
+            "run_id": before["run_id"],
+            "epoch": run.run["epoch"],
+            "attempt_id": command.attempt_id,
+            "takeover": takeover,
+        },
+        runs=[RunChange(before, run.run, run.events)],
+        effects=[
+            *run.effects,
+            run_rows.save_thread(thread, owner_run_id=before["run_id"]),
+            *content.store(command.space, command.owner, command.blobs),
+        ],
+    )
+
+
+SPEC = ColdCommand(
+    name="continue_owned_run",
+    dto=ContinueOwnedRun,
+    guard=CLAIM,
+    decide=decide,
+    statements=(
+        taking.OPEN_RUNS,
+        run_rows.READ_ATTEMPT,
+        taking.READ_PROGRESS,
+        run_rows.SAVE_RUN,
+        run_rows.MARK_TRIES_UNKNOWN,
+        run_rows.SAVE_ATTEMPT,
+        run_rows.INSERT_ATTEMPT,
+        run_rows.SAVE_THREAD,
+    ),
+    locks_thread=True,
+    locks_run=False,
+)

@@ -1,0 +1,107 @@
+"""finalize_run: the run has its final result, and its lease is released. Final states never change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from runtime_persist.commands.parts import content, run_rows, taking
+from runtime_persist.commands.parts.spec import ColdCommand, Decision, Locked, RunChange, ThreadCommand
+from runtime_persist.errors import InvariantBroken
+from runtime_persist.model.guards import LEASE_HELD
+from runtime_persist.model.payload import Blob
+from runtime_persist.model.states import AttemptStatus, Control, RunStatus
+from runtime_persist.plan import Plan, Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinalizeRun(ThreadCommand):
+    """End a run; use :meth:`succeeded`, :meth:`failed` or :meth:`cancelled`, never a free status.
+
+    The first stop reason decides: a run stopped by ``cancel`` ends ``cancelled`` even if its code then returned a
+    value, which is kept as result with ``observed_state = succeeded``.
+
+    Answer: ``status``. Refused: lost, released, expired.
+    """
+
+    run_id: str
+    epoch: int
+    status: RunStatus
+    reason: str
+    result: bytes | None = None
+    error_code: str | None = None
+    error_summary: str | None = None
+    owner: str = ""
+    blobs: tuple[Blob, ...] = ()
+
+    @classmethod
+    def succeeded(cls, *, result: bytes, owner: str, blobs: tuple[Blob, ...], **base: Any) -> FinalizeRun:
+        """Return the command for a graph that returned; ``result`` is an encoded payload reference."""
+        return cls(status=RunStatus.SUCCEEDED, reason="completed", result=result, owner=owner, blobs=blobs, **base)
+
+    @classmethod
+    def failed(cls, *, error_code: str, error_summary: str, **base: Any) -> FinalizeRun:
+        """Return the command for a graph that raised, or a run that is given up."""
+        return cls(
+            status=RunStatus.FAILED, reason="error", error_code=error_code, error_summary=error_summary, **base
+        )
+
+    @classmethod
+    def cancelled(cls, *, reason: str, **base: Any) -> FinalizeRun:
+        """Return the command for a caller that went away, or a run that is not wanted any more."""
+        return cls(status=RunStatus.CANCELLED, reason=reason, **base)
+
+
+_ATTEMPT = {
+    RunStatus.SUCCEEDED: AttemptStatus.SUCCEEDED,
+    RunStatus.FAILED: AttemptStatus.FAILED,
+    RunStatus.CANCELLED: AttemptStatus.CANCELLED,
+    RunStatus.TIMED_OUT: AttemptStatus.TIMED_OUT,
+}
+
+
+def final_status(run: Row, wanted: RunStatus) -> RunStatus:
+    """Return how a run ends: a stop reason that came first decides."""
+    if run["control"] != Control.STOPPING:
+        return wanted
+    return RunStatus.TIMED_OUT if run["stop_reason"] == "deadline" else RunStatus.CANCELLED
+
+
+def decide(command: FinalizeRun, locked: Locked) -> Plan[Decision]:
+    """Return the run in its final state."""
+    before, thread = locked.run, locked.thread
+    if before is None or thread is None:
+        raise InvariantBroken
+    attempt = yield from run_rows.current_attempt(before)
+    run = taking.taken(before, attempt, locked.now_us)
+    status = final_status(before, command.status)
+    never_started = attempt is not None and attempt["status"] in {AttemptStatus.CLAIMED, AttemptStatus.QUEUED}
+    run.end(
+        status,
+        AttemptStatus.CANCELLED if never_started else _ATTEMPT[status],
+        command.reason,
+        result=command.result,
+        error_code=command.error_code,
+        error_summary=command.error_summary,
+        observed_state=command.status.value,
+    )
+    owner = None if thread["owner_run_id"] == command.run_id else thread["owner_run_id"]
+    return Decision(
+        {"status": status.value},
+        runs=[RunChange(before, run.run, run.events)],
+        effects=[
+            *run.effects,
+            run_rows.save_thread(thread, owner_run_id=owner),
+            *content.store(command.space, command.owner, command.blobs),
+        ],
+    )
+
+
+SPEC = ColdCommand(
+    name="finalize_run",
+    dto=FinalizeRun,
+    guard=LEASE_HELD,
+    decide=decide,
+    statements=(run_rows.READ_ATTEMPT, run_rows.SAVE_RUN, run_rows.SAVE_ATTEMPT, run_rows.SAVE_THREAD),
+    locks_thread=True,
+)

@@ -1,0 +1,64 @@
+"""Fragments that store content beside the row that refers to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Executable
+
+from runtime_persist.dialects.sql import bind, insert, now_us
+from runtime_persist.model.payload import Blob
+from runtime_persist.plan import Call, Fragment, Inputs, Query
+from runtime_persist.schema import blobs
+
+_ROWS = {"address": blobs.c.address.type, "size": blobs.c.size.type, "content": blobs.c.content.type}
+_NAMES = ["space", "owner", "address", "size", "content", "created_us"]
+
+
+def fragment(after: str) -> Fragment:
+    """Return the fragment ``blobs``: each blob is inserted unless its owner has it (row parameter of :func:`rows`)."""
+
+    def build(inputs: Inputs) -> Executable:
+        values = inputs.select(
+            bind(blobs.c.space),
+            bind(blobs.c.owner),
+            inputs.row("address"),
+            inputs.row("size"),
+            inputs.row("content"),
+            now_us(),
+        )
+        return insert(blobs).from_select(_NAMES, values).on_conflict_do_nothing()
+
+    return Fragment("blobs", build, source=after, rows=_ROWS)
+
+
+def rows(found: Sequence[Blob]) -> list[Mapping[str, Any]]:
+    """Return blobs as the rows of the fragment."""
+    return [{"address": blob.address, "size": blob.size, "content": blob.content} for blob in found]
+
+
+STORE_BLOB = Query(
+    "store_blob",
+    insert(blobs)
+    .values(
+        space=bind(blobs.c.space),
+        owner=bind(blobs.c.owner),
+        address=bind(blobs.c.address),
+        size=bind(blobs.c.size),
+        content=bind(blobs.c.content),
+        created_us=now_us(),
+    )
+    .on_conflict_do_nothing(),
+)
+
+
+def store(space: str, owner: str, found: Sequence[Blob]) -> list[Call]:
+    """Return the statements that store blobs in a cold command."""
+    return [
+        Call(
+            STORE_BLOB,
+            {"space": space, "owner": owner, "address": b.address, "size": b.size, "content": b.content},
+        )
+        for b in found
+    ]

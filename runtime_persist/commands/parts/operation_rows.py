@@ -1,0 +1,93 @@
+"""What the operation commands share: how an operation is named, looked up and answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import select
+
+from runtime_persist.dialects.sql import bind
+from runtime_persist.plan import Plan, Query, Row, one_or_none
+from runtime_persist.schema import operation_tries, operations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationKey:
+    """Identity of a workflow operation. Run, attempt and epoch are not part of it: a thread outlives runs.
+
+    Attributes:
+        thread_id: the thread.
+        checkpoint_ns: namespace including the task id.
+        name: the operation's explicit name.
+        ordinal: ``#n``, the n-th call of that name in the task, or the caller's key.
+
+    """
+
+    thread_id: str
+    checkpoint_ns: str
+    name: str
+    ordinal: str
+
+    def params(self) -> dict[str, Any]:
+        """Return the identity as statement parameters."""
+        return {
+            "thread_id": self.thread_id,
+            "checkpoint_ns": self.checkpoint_ns,
+            "name": self.name,
+            "ordinal": self.ordinal,
+        }
+
+
+_LAST_TRY = operations.outerjoin(
+    operation_tries,
+    (operation_tries.c.space == operations.c.space)
+    & (operation_tries.c.operation_id == operations.c.operation_id)
+    & (operation_tries.c.try_no == operations.c.try_no),
+)
+_COLUMNS = (
+    *operations.c,
+    operation_tries.c.status.label("try_status"),
+    operation_tries.c.epoch.label("try_epoch"),
+    operation_tries.c.run_id.label("try_run_id"),
+    operation_tries.c.attempt_id.label("try_attempt_id"),
+    operation_tries.c.started_us.label("try_started_us"),
+)
+
+READ_BY_KEY = Query(
+    "read_operation_by_key",
+    select(*_COLUMNS)
+    .select_from(_LAST_TRY)
+    .where(
+        operations.c.space == bind(operations.c.space),
+        operations.c.thread_id == bind(operations.c.thread_id),
+        operations.c.checkpoint_ns == bind(operations.c.checkpoint_ns),
+        operations.c.name == bind(operations.c.name),
+        operations.c.ordinal == bind(operations.c.ordinal),
+    ),
+)
+READ_BY_ID = Query(
+    "read_operation",
+    select(*_COLUMNS)
+    .select_from(_LAST_TRY)
+    .where(
+        operations.c.space == bind(operations.c.space),
+        operations.c.operation_id == bind(operations.c.operation_id),
+    ),
+)
+
+
+def by_key(space: str, key: OperationKey) -> Plan[Row | None]:
+    """Read an operation with its last try."""
+    return (yield from one_or_none(READ_BY_KEY, space=space, **key.params()))
+
+
+def by_id(space: str, operation_id: str) -> Plan[Row | None]:
+    """Read an operation with its last try."""
+    return (yield from one_or_none(READ_BY_ID, space=space, operation_id=operation_id))
+
+
+def shown(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an operation's row as the answer of a command: plain values only."""
+    return dict(row)

@@ -1,0 +1,201 @@
+"""How a run passes into new hands: the pieces that claim, owned start and owned continuation share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import literal_column, select, union_all
+
+from runtime_persist.commands.parts import run_rows
+from runtime_persist.commands.parts.guards import is_live
+from runtime_persist.commands.parts.spec import Event
+from runtime_persist.dialects.sql import bind, constant, number
+from runtime_persist.model import limits
+from runtime_persist.model.states import (
+    FINAL_RUN,
+    AttemptCause,
+    AttemptStatus,
+    LeasePhase,
+    RunStatus,
+)
+from runtime_persist.plan import Call, Plan, Query, Row, many, one_or_none
+from runtime_persist.schema import checkpoints, operation_tries, runs
+
+_FINAL = [status.value for status in sorted(FINAL_RUN)]
+
+OPEN_RUNS = Query(
+    "lock_open_runs",
+    select(runs)
+    .where(
+        runs.c.space == bind(runs.c.space),
+        runs.c.thread_id == bind(runs.c.thread_id),
+        runs.c.status.not_in([constant(status) for status in _FINAL]),
+    )
+    .order_by(runs.c.run_id)
+    .with_for_update(),
+)
+LAST_RUN = Query(
+    "read_last_run",
+    select(runs.c.run_id)
+    .where(runs.c.space == bind(runs.c.space), runs.c.thread_id == bind(runs.c.thread_id))
+    .order_by(runs.c.thread_run_no.desc())
+    .limit(literal_column("1")),
+)
+READ_PROGRESS = Query(
+    "read_progress",
+    union_all(
+        select(constant(1).label("one")).where(
+            checkpoints.c.space == bind(checkpoints.c.space),
+            checkpoints.c.thread_id == bind(checkpoints.c.thread_id),
+            checkpoints.c.run_id == bind(checkpoints.c.run_id),
+            checkpoints.c.epoch == number("of_epoch"),
+        ),
+        select(constant(1).label("one")).where(
+            operation_tries.c.space == bind(operation_tries.c.space),
+            operation_tries.c.run_id == bind(operation_tries.c.run_id),
+            operation_tries.c.epoch == number("of_epoch"),
+            operation_tries.c.status == constant("succeeded"),
+        ),
+    ).limit(literal_column("1")),
+)
+
+
+def open_runs(space: str, thread_id: str) -> Plan[list[Row]]:
+    """Lock a thread's open runs (its row is locked, so no other can appear); oldest first."""
+    rows = yield from many(OPEN_RUNS, space=space, thread_id=thread_id)
+    return sorted(rows, key=lambda row: row["thread_run_no"])
+
+
+def progressed(run: Row) -> Plan[bool]:
+    """Return whether the run's last epoch committed a checkpoint or an operation."""
+    row = yield from one_or_none(
+        READ_PROGRESS,
+        space=run["space"],
+        thread_id=run["thread_id"],
+        run_id=run["run_id"],
+        of_epoch=run["epoch"],
+    )
+    return row is not None
+
+
+@dataclass(slots=True)
+class Taken:
+    """A run on its way into new hands: its row, its attempt, and what has to be written and told."""
+
+    run: dict[str, Any]
+    attempt: dict[str, Any] | None
+    now: int
+    events: list[Event] = field(default_factory=list)
+    effects: list[Call] = field(default_factory=list)
+
+    def tell(self, kind: str, **payload: Any) -> None:
+        """Append a fact about the run's current attempt."""
+        self.events.append(Event(kind, payload, self.run["attempt_id"]))
+
+    def move(self, status: RunStatus, **changes: Any) -> None:
+        """Move the run to another status, with its event."""
+        self.run = run_rows.move_run(self.run, status, self.now, **changes)
+        self.tell(f"run.{status.value}")
+
+    def lease(self, worker_id: str, ttl_us: int) -> None:
+        """Give the lease to ``worker_id`` under the next epoch: every older epoch is refused from here on."""
+        self.run |= {
+            "epoch": self.run["epoch"] + 1,
+            "phase": LeasePhase.RECOVERING.value,
+            "worker_id": worker_id,
+            "expires_us": self.now + ttl_us,
+            "revocation": None,
+        }
+        self.tell("lease.claimed", epoch=self.run["epoch"], worker_id=worker_id)
+        self.effects.append(run_rows.mark_tries_unknown(self.run, self.run["epoch"]))
+
+    def lose(self) -> None:
+        """State that the attempt may have run and that nothing proves what became of it; the run is lost with it."""
+        if self.attempt is not None and self.attempt["status"] not in {"lost"}:
+            self.attempt = run_rows.move_attempt(
+                self.attempt, AttemptStatus.LOST, self.now, termination_reason="lease_expired"
+            )
+            self.effects.append(run_rows.save_attempt(self.attempt))
+            self.tell("attempt.lost")
+        if self.run["status"] != RunStatus.LOST:
+            self.move(RunStatus.LOST)
+
+    def activate(self, revocation: str) -> None:
+        """Make the lease active: the older epochs' domains are proved unable to write."""
+        self.run |= {"phase": LeasePhase.ACTIVE.value, "revocation": revocation}
+        self.tell("lease.activated", epoch=self.run["epoch"], revocation=revocation)
+
+    def add_attempt(self, attempt_id: str, cause: AttemptCause) -> None:
+        """Make the run's next attempt, claimed under the current epoch."""
+        row = run_rows.new_attempt(self.run, attempt_id, cause, self.now)
+        self.attempt = run_rows.move_attempt(
+            row,
+            AttemptStatus.CLAIMED,
+            self.now,
+            epoch=self.run["epoch"],
+            worker_id=self.run["worker_id"],
+            claimed_us=self.now,
+        )
+        self.run |= {"attempt_id": attempt_id, "attempt_no": row["attempt_no"]}
+        self.effects.append(run_rows.insert_attempt(self.attempt))
+        self.tell("attempt.claimed", cause=cause.value, epoch=self.run["epoch"])
+
+    def start(self) -> None:
+        """Write the start fence and the proof that it runs, for an attempt whose caller runs it right away."""
+        if self.attempt is None:
+            return
+        attempt = run_rows.move_attempt(
+            self.attempt, AttemptStatus.STARTING, self.now, start_requested_us=self.now
+        )
+        self.tell("attempt.start_requested")
+        self.attempt = run_rows.move_attempt(
+            attempt, AttemptStatus.RUNNING, self.now, observed_state="running", observed_us=self.now
+        )
+        self.tell("attempt.running")
+        self.effects[-1] = run_rows.insert_attempt(self.attempt)
+        self.move(RunStatus.RUNNING)
+
+    def end(self, status: RunStatus, attempt_status: AttemptStatus, reason: str, **changes: Any) -> None:
+        """End the run and, unless it has ended before, its attempt."""
+        if self.attempt is not None and self.attempt["ended_us"] is None:
+            self.attempt = run_rows.move_attempt(
+                self.attempt,
+                attempt_status,
+                self.now,
+                termination_reason=reason,
+                error_code=changes.get("error_code"),
+                error_summary=changes.get("error_summary"),
+            )
+            self.effects.append(run_rows.save_attempt(self.attempt))
+            self.tell(f"attempt.{attempt_status.value}", reason=reason)
+        self.move(status, **changes)
+
+    def count_takeover(self, *, progress: bool) -> bool:
+        """Count a takeover; return whether the run crashed too often in a row without progress."""
+        self.run["takeovers"] = 1 if progress else self.run["takeovers"] + 1
+        crash_loop: bool = self.run["takeovers"] > limits.MAX_TAKEOVERS
+        return crash_loop
+
+
+def past_start_fence(attempt: Row | None) -> bool:
+    """Return whether an attempt may have been sent to a runtime: then time alone never re-queues it."""
+    return attempt is not None and attempt["start_requested_us"] is not None and attempt["ended_us"] is None
+
+
+def taken(run: Row, attempt: Row | None, now: int) -> Taken:
+    """Return a run's rows ready to be changed."""
+    return Taken(dict(run), None if attempt is None else dict(attempt), now)
+
+
+__all__ = [
+    "LAST_RUN",
+    "OPEN_RUNS",
+    "READ_PROGRESS",
+    "Taken",
+    "is_live",
+    "open_runs",
+    "past_start_fence",
+    "progressed",
+    "taken",
+]

@@ -1,0 +1,56 @@
+"""How content lies in its row: a codec byte, then the bytes as they are or compressed with zstd."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+import zstandard
+
+from runtime_persist.errors import CheckpointCorrupt, UnknownFormat
+from runtime_persist.model import limits
+
+_RAW: Final = b"\0"
+_ZSTD: Final = b"\1"
+_ZSTD_LEVEL: Final = 3
+
+
+class _Codecs(threading.local):
+    """One compressor a thread: shared by threads they fail with "Src size is incorrect"."""
+
+    def __init__(self) -> None:
+        self.compressor = zstandard.ZstdCompressor(level=_ZSTD_LEVEL)
+        self.decompressor = zstandard.ZstdDecompressor()
+
+
+_codecs = _Codecs()
+
+
+def pack(content: bytes) -> bytes:
+    """Return the stored form of content; compressed only when it is large enough and gets smaller."""
+    if len(content) >= limits.COMPRESS_BYTES_MIN:
+        compressed = _codecs.compressor.compress(content)
+        if len(compressed) < len(content):
+            return _ZSTD + compressed
+    return _RAW + content
+
+
+def unpack(stored: bytes) -> bytes:
+    """Return the content of a stored form.
+
+    Raises:
+        CheckpointCorrupt: the compressed bytes do not decompress.
+        UnknownFormat: a codec this code does not know.
+
+    """
+    codec, data = stored[:1], stored[1:]
+    if codec == _RAW:
+        return data
+    if codec == _ZSTD:
+        try:
+            return _codecs.decompressor.decompress(data)
+        except zstandard.ZstdError as error:
+            msg = f"compressed content does not decompress: {error}"
+            raise CheckpointCorrupt(msg) from error
+    msg = f"content codec {codec!r} is not known"
+    raise UnknownFormat(msg, codec=codec.hex())

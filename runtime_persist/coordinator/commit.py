@@ -1,0 +1,72 @@
+"""CommitCoordinator: commands in, receipts out. Nothing else writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from runtime_persist.commands import COMMANDS
+from runtime_persist.commands.parts.spec import Command, HotCommand
+from runtime_persist.coordinator import retry
+from runtime_persist.coordinator.transaction import CommitReceipt, commit_cold, commit_hot
+from runtime_persist.drivers import Driver, Job, Mode
+from runtime_persist.model.keys import SpaceKeys
+from runtime_persist.plan import Plan
+
+R = TypeVar("R")
+
+
+class CommitCoordinator:
+    """The one door to the database of a space.
+
+    Attributes:
+        keys: the space's name and secret.
+
+    """
+
+    def __init__(self, driver: Driver, keys: SpaceKeys) -> None:
+        """Commit and read through ``driver``."""
+        self._driver = driver
+        self.keys = keys
+
+    @property
+    def space(self) -> str:
+        """Return the tenant whose rows this coordinator reads and writes."""
+        return self.keys.space
+
+    def commit(self, command: Command) -> Future[CommitReceipt]:
+        """Commit a command through the transaction path.
+
+        The future gives the receipt, or raises the refusal; OutcomeUnknown when the connection was lost around the
+        commit and the receipt cannot be read.
+        """
+        spec = COMMANDS[type(command)]
+        if isinstance(spec, HotCommand):
+            hot = spec
+            return self._submit(
+                hot.name, command.command_id, lambda: commit_hot(hot, command), Mode.HOT
+            )
+        cold = spec
+        return self._submit(
+            cold.name, command.command_id, lambda: commit_cold(cold, command), Mode.TRANSACTION
+        )
+
+    def read(self, name: str, plan: Callable[[], Plan[R]], *, snapshot: bool = False) -> Future[R]:
+        """Run a plan that only reads; ``snapshot``: all its statements see one moment."""
+        return self._submit(name, name, plan, Mode.SNAPSHOT if snapshot else Mode.READ)
+
+    def close(self) -> None:
+        """Finish what is queued and let go of the database."""
+        self._driver.close()
+
+    def _submit(self, name: str, command_id: str, plan: Callable[[], Plan[R]], mode: Mode) -> Future[R]:
+        return self._driver.submit(
+            Job(
+                name=name,
+                plan=plan,
+                mode=mode,
+                delay=retry.delay,
+                surrender=lambda error, maybe: retry.surrender(error, command_id, maybe_committed=maybe),
+            )
+        )

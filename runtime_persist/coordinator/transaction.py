@@ -1,0 +1,109 @@
+"""THE TRANSACTION PATH. Every write goes through here: guard, expectations, receipt, effect, events.
+
+A hot command is one bundle whose fragments stand in that order; a cold command is a transaction of several
+statements in that order. Nothing that can refuse stands after the receipt. On any refusal the receipt is looked up
+in a new statement before the refusal is reported: the command may have been committed by an earlier try.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from runtime_persist.commands.parts import events, guards, receipts, run_rows
+from runtime_persist.commands.parts.spec import ColdCommand, Command, HotCommand, Receipt, semantic_fingerprint
+from runtime_persist.errors import CommandMismatch, InvariantBroken, RuntimePersistError, StoreBusy
+from runtime_persist.plan import Bundle, Call, Plan, run_bundle
+
+
+@dataclass(frozen=True, slots=True)
+class CommitReceipt:
+    """That a command is committed.
+
+    Attributes:
+        command_id: of the command.
+        kind: its name.
+        result: what it answered.
+        replayed: it was committed before; nothing was written now.
+
+    """
+
+    command_id: str
+    kind: str
+    result: Mapping[str, Any]
+    replayed: bool = False
+
+
+@lru_cache(maxsize=None)
+def bundle_of(spec: HotCommand[Any]) -> Bundle:
+    """Return a hot command's bundle: guard, expectations, receipt, effects with their events."""
+    guard = guards.fragments(spec.guard, of_thread=hasattr(spec.dto, "thread_id"))
+    return Bundle(spec.name, (*guard, *spec.expectations, spec.receipt, *spec.effects))
+
+
+def commit_hot(spec: HotCommand[Any], command: Command) -> Plan[CommitReceipt]:
+    """Commit a hot command; a statement that only lost a race against its own snapshot is sent once more."""
+    params, rows = spec.params(command)
+    for _ in range(2):
+        outcome = yield from run_bundle(bundle_of(spec), params, rows)
+        accepted = spec.accepted(outcome) if spec.accepted else outcome.counts[spec.receipt.name] == 1
+        if accepted:
+            return CommitReceipt(command.command_id, spec.name, spec.answer(command, outcome))
+        stored = yield from spec.lookup(command)
+        try:
+            refusal = guards.explain(spec.guard, command, outcome)
+            if stored is not None:
+                return replayed(spec.name, command, stored, spec.fingerprint(command), refusal)
+            raise refusal or spec.refuse(command, outcome)
+        except guards.Raced:
+            continue
+    msg = f"{spec.name} raced twice against rows that appeared while it waited; send it again"
+    raise StoreBusy(msg, command_id=command.command_id)
+
+
+def commit_cold(spec: ColdCommand[Any], command: Command) -> Plan[CommitReceipt]:
+    """Commit a cold command."""
+    fingerprint = spec.fingerprint(command) if spec.fingerprint else semantic_fingerprint(command)
+    locked = yield from guards.lock(spec, command)
+    refusal = guards.check(spec, command, locked)
+    stored = yield from receipts.find(command)
+    if stored is not None:
+        return replayed(spec.name, command, stored, fingerprint, None)
+    if refusal is not None:
+        raise refusal
+    decision = yield from spec.decide(command, locked)
+    written = yield receipts.write(command, spec.name, fingerprint, decision.result, locked.now_us)
+    if not written:  # the same command id, committed by somebody else between the look-up and here
+        stored = yield from receipts.find(command)
+        if stored is None:
+            raise InvariantBroken
+        return replayed(spec.name, command, stored, fingerprint, None)
+    facts: list[Call] = []
+    for change in decision.runs:
+        row, save = run_rows.save(change)
+        check_set(save, (yield save))
+        facts += events.append(command, row, change.events, locked.now_us)
+    for call in [*decision.effects, *facts]:
+        yield call
+    return CommitReceipt(command.command_id, spec.name, decision.result)
+
+
+def replayed(
+    kind: str, command: Command, stored: Receipt, fingerprint: bytes, refusal: RuntimePersistError | None
+) -> CommitReceipt:
+    """Answer with the stored receipt, unless it is of another request (then the refusal, if any, is the reason)."""
+    if stored.fingerprint == fingerprint:
+        return CommitReceipt(command.command_id, kind, stored.result, replayed=True)
+    if refusal is not None:
+        raise refusal
+    msg = f"{kind}: command id {command.command_id} was already used for another request"
+    raise CommandMismatch(msg, command_id=command.command_id, stored=dict(stored.result))
+
+
+def check_set(effect: Call, changed: Any) -> None:
+    """Abort when a compare-and-set behind the receipt missed: its row was locked, so that is a bug, not a race."""
+    if effect.query is run_rows.SAVE_RUN and not changed:
+        msg = f"run {effect.params['run_id']} is not at version {effect.params['expected_version']} under its own lock"
+        raise InvariantBroken(msg, run_id=effect.params["run_id"])

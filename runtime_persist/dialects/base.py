@@ -1,0 +1,108 @@
+"""What a dialect knows: how statements are written and what its errors mean."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from sqlalchemy import Connection, Executable
+from sqlalchemy.engine.interfaces import Dialect as SqlAlchemyDialect
+
+from runtime_persist.errors import RuntimePersistError
+from runtime_persist.plan import Bundle, Fragment, Query
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A statement's text, the order of its parameters, and the name it has in this program and on the server.
+
+    ``constants`` are the values that SQLAlchemy turned into parameters by itself.
+    """
+
+    name: str
+    sql: str
+    order: tuple[str, ...]
+    server_name: str
+    constants: Mapping[str, Any]
+
+    def filled(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the parameters with the constants."""
+        return {**self.constants, **params} if self.constants else params
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledFragment:
+    """A fragment as its own statement (databases without data-modifying CTEs)."""
+
+    fragment: Fragment
+    statement: Compiled
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledBundle:
+    """A bundle as one statement (``whole``) or as one statement a fragment (``parts``)."""
+
+    bundle: Bundle
+    whole: Compiled | None
+    parts: tuple[CompiledFragment, ...]
+
+
+class Dialect(ABC):
+    """Statements and errors of one database. Compiled statements are kept for the life of the dialect."""
+
+    name: ClassVar[str]
+
+    def __init__(self, schema: str | None = None) -> None:
+        """Write every table name with ``schema`` in front of it (None: the connection's default)."""
+        self.schema = schema
+        self._queries: dict[Query, Compiled] = {}
+        self._bundles: dict[Bundle, CompiledBundle] = {}
+
+    @abstractmethod
+    def sqlalchemy(self) -> SqlAlchemyDialect:
+        """Return the SQLAlchemy dialect that writes the statements."""
+
+    @abstractmethod
+    def bundle(self, bundle: Bundle) -> CompiledBundle:
+        """Return a bundle's statements."""
+
+    @abstractmethod
+    def classify(self, error: BaseException) -> RuntimePersistError:
+        """Return the typed error that a native error means; its ``kind`` says whether trying again can help."""
+
+    def query(self, query: Query) -> Compiled:
+        """Return a query's statement."""
+        found = self._queries.get(query)
+        if found is None:
+            found = self._queries[query] = self.compile(query.name, query.statement)
+        return found
+
+    def compile(self, name: str, statement: Executable) -> Compiled:
+        """Write a statement out with this dialect's parameters and this schema."""
+        translate: dict[str | None, str | None] | None = {None: self.schema} if self.schema else None
+        compiled: Any = statement.compile(  # type: ignore[attr-defined]  # every Executable we build is a ClauseElement
+            dialect=self.sqlalchemy(),
+            schema_translate_map=translate,
+            render_schema_translate=bool(translate),
+        )
+        order = compiled.positiontup if compiled.positional else tuple(compiled.params)
+        digest = hashlib.blake2b(compiled.string.encode(), digest_size=12).hexdigest()
+        constants = {key: value for key, value in compiled.params.items() if value is not None}
+        return Compiled(name, compiled.string, tuple(order), f"rp_{digest}", constants)
+
+    @abstractmethod
+    def with_connection(self, location: str, work: Callable[[Connection], R]) -> R:
+        """Run ``work`` on a SQLAlchemy connection inside one transaction (migrations; never the commit path).
+
+        Other processes that call this wait: PostgreSQL by an advisory lock of the transaction, SQLite by
+        ``BEGIN IMMEDIATE``.
+        """
+
+    @abstractmethod
+    def offline_url(self) -> str:
+        """Return the URL that Alembic needs to write SQL without a connection."""

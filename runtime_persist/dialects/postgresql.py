@@ -1,0 +1,170 @@
+"""PostgreSQL: a bundle is one statement of chained common table expressions.
+
+The rules of the fence that live here (design: architecture §3): a fragment that takes locks becomes a MATERIALIZED
+CTE with no other condition than its key; every later fragment selects from the one it names, so rows are locked in
+that order; the final SELECT always has one row, also when the guard's row does not exist.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from sqlalchemy import (
+    ARRAY,
+    CTE,
+    ColumnElement,
+    Connection,
+    Executable,
+    Select,
+    bindparam,
+    column,
+    func,
+    literal_column,
+    select,
+    text,
+    true,
+)
+from sqlalchemy.dialects.postgresql import asyncpg
+from sqlalchemy.engine.interfaces import Dialect as SqlAlchemyDialect
+from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.pool import NullPool
+from sqlalchemy.sql.dml import UpdateBase
+
+from runtime_persist.dialects.base import CompiledBundle, Dialect
+from runtime_persist.errors import (
+    ConnectionLost,
+    DatabaseUnavailable,
+    RuntimePersistError,
+    SchemaMissing,
+    StoreBusy,
+    StoreFailed,
+)
+from runtime_persist.plan import Bundle, Fragment
+
+R = TypeVar("R")
+
+_MIGRATION_LOCK = 0x72705F6D69677261  # "rp_migra"; a transaction lock: it also works behind a pooler
+_BUSY = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock not available
+_LOST = {"57P01", "57P02", "57P03", "08000", "08003", "08006", "53300"}  # shutdown, start-up, connection, too many
+_MISSING = {"42P01", "3F000"}  # undefined table, invalid schema name
+_UNAVAILABLE = {"28000", "28P01", "3D000"}  # authorization, password, no such database
+
+
+class _Chained:
+    """Earlier fragments' results reach a fragment as the CTEs they became."""
+
+    def __init__(self, fragment: Fragment, ctes: dict[str, CTE]) -> None:
+        self._ctes = ctes
+        self._source = ctes[fragment.source] if fragment.source else None
+        self._rows: Any = None
+        if fragment.rows:
+            # A row parameter is one array a column: unnest gives the rows back inside the statement.
+            arrays = [bindparam(f"{fragment.name}__{name}", type_=ARRAY(kind)) for name, kind in fragment.rows.items()]
+            columns = [column(name, kind) for name, kind in fragment.rows.items()]
+            self._rows = func.unnest(*arrays).table_valued(*columns).render_derived(name=f"{fragment.name}_rows")
+
+    def value(self, fragment: str, column: str) -> ColumnElement[Any]:
+        return select(self._ctes[fragment].c[column]).scalar_subquery()
+
+    def count(self, fragment: str) -> ColumnElement[int]:
+        return select(func.count()).select_from(self._ctes[fragment]).scalar_subquery()
+
+    def row(self, column: str) -> ColumnElement[Any]:
+        found: ColumnElement[Any] = self._rows.c[column]
+        return found
+
+    def select(self, *columns: ColumnElement[Any]) -> Select[Any]:
+        statement = select(*columns)
+        if self._source is not None and self._rows is not None:
+            return statement.select_from(self._source.join(self._rows, true()))
+        if self._source is not None:
+            return statement.select_from(self._source)
+        return statement if self._rows is None else statement.select_from(self._rows)
+
+    def gate(self) -> ColumnElement[bool]:
+        if self._source is None:
+            return true()
+        return select(func.count()).select_from(self._source).scalar_subquery() > literal_column("0")
+
+
+def chain(fragment: Fragment, ctes: dict[str, CTE]) -> CTE:
+    """Return a fragment as a CTE that reads from the earlier ones."""
+    statement: Any = fragment.build(_Chained(fragment, ctes))
+    if isinstance(statement, UpdateBase):
+        table: Any = statement.table  # type: ignore[attr-defined]
+        wanted = [table.c[name] for name in fragment.returns] or [literal_column("1").label("one")]
+        return statement.returning(*wanted).cte(fragment.name)
+    # MATERIALIZED: the lock is taken once, before anything that reads it is evaluated.
+    cte: CTE = statement.cte(fragment.name)
+    return cte.prefix_with("MATERIALIZED")
+
+
+class PostgresDialect(Dialect):
+    """PostgreSQL 14 and later through asyncpg."""
+
+    name = "postgresql"
+
+    def sqlalchemy(self) -> SqlAlchemyDialect:
+        """Return the dialect that writes ``$1::TYPE`` parameters."""
+        return asyncpg.dialect()
+
+    def bundle(self, bundle: Bundle) -> CompiledBundle:
+        """Return the one statement of a bundle."""
+        found = self._bundles.get(bundle)
+        if found is None:
+            found = CompiledBundle(bundle, self.compile(bundle.name, self._whole(bundle)), ())
+            self._bundles[bundle] = found
+        return found
+
+    def _whole(self, bundle: Bundle) -> Executable:
+        ctes: dict[str, CTE] = {}
+        columns: list[ColumnElement[Any]] = []
+        source: Any = select(literal_column("1").label("one")).subquery("always")
+        for fragment in bundle.fragments:
+            cte = ctes[fragment.name] = chain(fragment, ctes)
+            count = select(func.count()).select_from(cte).scalar_subquery()
+            columns.append(count.label(f"{fragment.name}__count"))
+            if fragment.returns:
+                source = source.outerjoin(cte, true())
+                columns += [cte.c[name].label(f"{fragment.name}__{name}") for name in fragment.returns]
+        return select(*columns).select_from(source)
+
+    def classify(self, error: BaseException) -> RuntimePersistError:
+        """Map by SQLSTATE; connection errors of the driver and the socket are ``retry``."""
+        state = getattr(error, "sqlstate", None) or ""
+        text = f"{type(error).__name__}: {error}"
+        if state in _BUSY:
+            return StoreBusy(f"PostgreSQL asked to try again: {text}")
+        if state in _MISSING:
+            return SchemaMissing(
+                f"the database has no runtime_persist tables ({text}); run `runtime-persist db upgrade`"
+            )
+        if state in _UNAVAILABLE:
+            return DatabaseUnavailable(f"PostgreSQL refused the connection: {text}")
+        lost = isinstance(error, OSError | EOFError | TimeoutError) or "connection" in type(error).__name__.lower()
+        if state in _LOST or lost or "closed" in text or "connection was" in text:
+            return ConnectionLost(f"the connection to PostgreSQL was lost: {text}")
+        return StoreFailed(f"PostgreSQL refused the statement: {text}")
+
+    def with_connection(self, location: str, work: Callable[[Connection], R]) -> R:
+        """Run ``work`` on its own event loop and thread: the caller may be inside a loop."""
+
+        async def main() -> R:
+            engine = create_async_engine("postgresql+asyncpg" + location[location.index("://") :], poolclass=NullPool)
+            try:
+                async with engine.begin() as connection:
+                    lock = text("SELECT pg_advisory_xact_lock(:key)")
+                    await connection.execute(lock, {"key": _MIGRATION_LOCK})
+                    return await connection.run_sync(work)
+            finally:
+                await engine.dispose()
+
+        with ThreadPoolExecutor(1, "runtime-persist-migrate") as pool:
+            return pool.submit(lambda: asyncio.run(main())).result()
+
+    def offline_url(self) -> str:
+        """Return a PostgreSQL URL without a host."""
+        return "postgresql+asyncpg://"

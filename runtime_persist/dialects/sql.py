@@ -1,0 +1,89 @@
+"""Column types and SQL constructs that differ between databases, under one name each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, Text, TextClause, bindparam, literal_column, text
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.sql.schema import Column
+
+# The ON CONFLICT clauses of PostgreSQL and SQLite have the same text and the same visitor in SQLAlchemy, so one
+# construct compiles on both (dialects/sql tests compile every statement on both).
+insert = postgresql.insert
+
+KeyText = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+"""Text compared byte by byte on both databases, whatever the database's collation is: ids, namespaces, names."""
+
+
+class now_us(FunctionElement[int]):  # noqa: N801 (a SQL function)
+    """The database clock in microseconds since 1970.
+
+    PostgreSQL: ``clock_timestamp()``, which moves on while a statement waits for a lock (``now()`` does not).
+    SQLite has no server clock and ``unixepoch('subsec')`` is silently NULL below 3.42, so it is put together from
+    ``%s`` and ``%f`` (milliseconds; design: domain §4.7).
+    """
+
+    type = BigInteger()
+    name = "now_us"
+    inherit_cache = True
+
+
+@compiles(now_us, "postgresql")
+def _now_postgresql(_element: now_us, _compiler: Any, **_: Any) -> str:
+    return "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
+
+
+@compiles(now_us, "sqlite")
+def _now_sqlite(_element: now_us, _compiler: Any, **_: Any) -> str:
+    return "((strftime('%s','now') * 1000 + substr(strftime('%f','now'), 4)) * 1000)"
+
+
+def bind(column: Column[Any], name: str | None = None) -> ColumnElement[Any]:
+    """Return a parameter with a column's type, under the column's name or another."""
+    kind = Text() if isinstance(column.type, Text) else column.type
+    return bindparam(name or column.name, type_=kind)
+
+
+def number(name: str) -> ColumnElement[int]:
+    """Return an integer parameter."""
+    return bindparam(name, type_=BigInteger())
+
+
+def words(name: str) -> ColumnElement[str]:
+    """Return a text parameter."""
+    return bindparam(name, type_=Text())
+
+
+def constant(value: int | str) -> ColumnElement[Any]:
+    """Return a literal that is part of the statement's text."""
+    return literal_column(str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'")
+
+
+def excluded(column: str) -> TextClause:
+    """Return the new value of a column in an ON CONFLICT DO UPDATE."""
+    return text(f"excluded.{column}")
+
+
+class among(ColumnElement[bool]):  # noqa: N801 (reads as SQL)
+    """``column`` is one of the values of the list parameter ``name`` (see :class:`runtime_persist.plan.Query.each`)."""
+
+    inherit_cache = False
+
+    def __init__(self, column: Column[Any], name: str) -> None:
+        """Compare ``column`` with the list parameter ``name``."""
+        self.column = column
+        self.one = bind(column, name)
+        self.all: ColumnElement[Any] = bindparam(name, type_=ARRAY(self.one.type))
+
+
+@compiles(among, "postgresql")
+def _among_postgresql(element: among, compiler: Any, **options: Any) -> str:
+    return f"{compiler.process(element.column, **options)} = ANY ({compiler.process(element.all, **options)})"
+
+
+@compiles(among, "sqlite")
+def _among_sqlite(element: among, compiler: Any, **options: Any) -> str:
+    return f"{compiler.process(element.column, **options)} = {compiler.process(element.one, **options)}"

@@ -1,0 +1,113 @@
+"""SQLite: fragments run one after the other inside BEGIN IMMEDIATE."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Executable,
+    Select,
+    bindparam,
+    create_engine,
+    event,
+    literal_column,
+    select,
+)
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.engine.interfaces import Dialect as SqlAlchemyDialect
+from sqlalchemy.sql.dml import UpdateBase
+
+from runtime_persist.dialects.base import CompiledBundle, CompiledFragment, Dialect
+from runtime_persist.errors import DatabaseUnavailable, RuntimePersistError, StoreBusy, StoreFailed
+from runtime_persist.plan import Bundle, Fragment
+
+R = TypeVar("R")
+
+_MIGRATION_WAIT_SECONDS = 60.0
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED} if hasattr(sqlite3, "SQLITE_BUSY") else {5, 6}
+_UNAVAILABLE = ("unable to open database", "disk is full", "disk I/O error", "readonly database", "not a database")
+
+
+class _Bound:
+    """Earlier fragments' results reach a fragment as parameters: the driver ran them just before."""
+
+    def value(self, fragment: str, column: str) -> ColumnElement[Any]:
+        return bindparam(f"{fragment}__{column}")
+
+    def count(self, fragment: str) -> ColumnElement[int]:
+        return bindparam(f"{fragment}__count")
+
+    def row(self, column: str) -> ColumnElement[Any]:
+        return bindparam(column)
+
+    def select(self, *columns: ColumnElement[Any]) -> Select[Any]:
+        return select(*columns)
+
+    def gate(self) -> ColumnElement[bool]:
+        return literal_column("1") == literal_column("1")
+
+
+def write(fragment: Fragment) -> Executable:
+    """Return a fragment's own statement; it asks for rows back only when somebody reads them."""
+    statement = fragment.build(_Bound())
+    if isinstance(statement, UpdateBase) and fragment.returns:
+        table: Any = statement.table  # type: ignore[attr-defined]
+        return statement.returning(*(table.c[name] for name in fragment.returns))
+    return statement
+
+
+class SqliteDialect(Dialect):
+    """SQLite 3.37 and later through the standard library's ``sqlite3``."""
+
+    name = "sqlite"
+
+    def sqlalchemy(self) -> SqlAlchemyDialect:
+        """Return the dialect that writes ``:name`` parameters."""
+        return sqlite.dialect(paramstyle="named")
+
+    def bundle(self, bundle: Bundle) -> CompiledBundle:
+        """Return a statement for each fragment."""
+        found = self._bundles.get(bundle)
+        if found is None:
+            parts = tuple(
+                CompiledFragment(part, self.compile(f"{bundle.name}.{part.name}", write(part)))
+                for part in bundle.fragments
+            )
+            found = self._bundles[bundle] = CompiledBundle(bundle, None, parts)
+        return found
+
+    def classify(self, error: BaseException) -> RuntimePersistError:
+        """Map busy and locked to ``retry``; a file that cannot be used is named as such."""
+        text = str(error)
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if isinstance(error, sqlite3.OperationalError) and (code in _BUSY or "locked" in text):
+            return StoreBusy(f"SQLite is busy: {text}")
+        if any(words in text for words in _UNAVAILABLE):
+            return DatabaseUnavailable(f"the SQLite file cannot be used: {text}")
+        return StoreFailed(f"SQLite refused the statement: {text}")
+
+    def with_connection(self, location: str, work: Callable[[Connection], R]) -> R:
+        """Run ``work`` inside BEGIN IMMEDIATE: other processes wait for the file's lock."""
+        engine = create_engine(f"sqlite:///{location}", connect_args={"timeout": _MIGRATION_WAIT_SECONDS})
+
+        @event.listens_for(engine, "connect")
+        def _manual(raw: Any, _record: Any) -> None:
+            raw.isolation_level = None  # the driver would begin and commit around DDL by itself
+
+        @event.listens_for(engine, "begin")
+        def _immediate(connection: Connection) -> None:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+        try:
+            with engine.begin() as connection:
+                return work(connection)
+        finally:
+            engine.dispose()
+
+    def offline_url(self) -> str:
+        """Return a SQLite URL."""
+        return "sqlite://"

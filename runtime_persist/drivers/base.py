@@ -1,0 +1,100 @@
+"""What a driver is: it takes jobs from any thread or event loop and answers with a future."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+from runtime_persist.dialects import DatabaseUrl, Dialect
+from runtime_persist.errors import Closed, RuntimePersistError
+from runtime_persist.plan import BundleCall, Plan
+
+R = TypeVar("R")
+Hook = Callable[[str], None]
+
+
+class Mode(Enum):
+    """How a plan's steps are committed."""
+
+    HOT = "hot"  # each step commits by itself: a bundle is one statement and one round trip
+    TRANSACTION = "transaction"  # all steps commit together
+    READ = "read"  # nothing is written; each step sees what is committed when it runs
+    SNAPSHOT = "snapshot"  # nothing is written; all steps see one moment
+
+    @property
+    def writes(self) -> bool:
+        """Return whether the plan may write."""
+        return self in {Mode.HOT, Mode.TRANSACTION}
+
+
+@dataclass(frozen=True, slots=True)
+class Job(Generic[R]):
+    """A plan to run.
+
+    Attributes:
+        name: of the command or query, for cuts and messages.
+        plan: makes the generator, once for each try.
+        mode: how its steps are committed.
+        delay: (error, tries so far) -> seconds to wait before the next try, or None to give up.
+        surrender: (error, whether a commit may have happened) -> the error the caller gets.
+
+    """
+
+    name: str
+    plan: Callable[[], Plan[R]]
+    mode: Mode
+    delay: Callable[[RuntimePersistError, int], float | None]
+    surrender: Callable[[RuntimePersistError, bool], RuntimePersistError]
+
+
+class Driver(ABC):
+    """Runs jobs on one database."""
+
+    def __init__(self, url: DatabaseUrl, dialect: Dialect, hook: Hook | None) -> None:
+        """Remember the process: connections and threads do not survive a fork."""
+        self.url = url
+        self.dialect = dialect
+        self._hook = hook
+        self._pid = os.getpid()
+        self._closed = False
+
+    @abstractmethod
+    def submit(self, job: Job[R]) -> Future[R]:
+        """Run a job in the background. The future cannot be cancelled once the job runs."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Finish what is queued, then let go of connections and threads. Closing twice does nothing."""
+
+    def script(self, sql: str) -> None:
+        """Run a script of DDL on the writing connection (only a private in-memory database needs it)."""
+        raise NotImplementedError(sql)
+
+    def check_usable(self) -> None:
+        """Raise :class:`Closed` after :meth:`close`, or in a process forked from the one that opened the driver."""
+        if self._closed:
+            raise Closed
+        if os.getpid() != self._pid:
+            msg = "this runtime was opened before the process forked; open a new one in the child"
+            raise Closed(msg, opened_by=self._pid)
+
+    def reached(self, cut: str) -> None:
+        """Tell the hook that a fault cut is reached."""
+        if self._hook is not None:
+            self._hook(cut)
+
+
+def arrays_of(call: BundleCall) -> dict[str, Any]:
+    """Return a bundle's parameters with each row parameter as one array a column."""
+    values: dict[str, Any] = dict(call.params)
+    for fragment in call.bundle.fragments:
+        if fragment.rows:
+            rows: Sequence[Mapping[str, Any]] = call.rows.get(fragment.name, ())
+            for column in fragment.rows:
+                values[f"{fragment.name}__{column}"] = [row[column] for row in rows]
+    return values

@@ -1,0 +1,205 @@
+"""SQLite: one writing connection on one thread, reads on connections of their own.
+
+The writer thread is the lock of the file inside this process; ``BEGIN IMMEDIATE`` is the lock between processes.
+A command is acknowledged after COMMIT with ``synchronous=FULL``: what was acknowledged survives a power cut.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from runtime_persist.dialects import DatabaseUrl, Dialect
+from runtime_persist.dialects.url import MEMORY
+from runtime_persist.drivers.base import Driver, Hook, Job
+from runtime_persist.errors import DatabaseUnavailable
+from runtime_persist.model import limits
+from runtime_persist.plan import BundleCall, Call, Outcome, Plan, Row
+
+R = TypeVar("R")
+
+_READERS = 2
+_BUSY_TIMEOUT_SECONDS = 10.0
+_STATEMENTS_CACHED = 256
+
+
+class SqliteDriver(Driver):
+    """Runs jobs on one SQLite file (or on a private in-memory database)."""
+
+    def __init__(self, url: DatabaseUrl, dialect: Dialect, hook: Hook | None = None) -> None:
+        """Open the file and start the writer thread.
+
+        Raises:
+            DatabaseUnavailable: SQLite older than 3.37, or a file that cannot be opened.
+
+        """
+        super().__init__(url, dialect, hook)
+        if sqlite3.sqlite_version_info < limits.SQLITE_VERSION_MIN:
+            wanted = ".".join(map(str, limits.SQLITE_VERSION_MIN))
+            msg = f"SQLite {sqlite3.sqlite_version} is too old; {wanted} or later is needed"
+            raise DatabaseUnavailable(msg)
+        self._memory = url.location == MEMORY
+        self._timeout = float(url.parameters.get("timeout", _BUSY_TIMEOUT_SECONDS))
+        try:
+            self._writer = self._connect()
+        except sqlite3.Error as error:
+            raise dialect.classify(error) from error
+        self._jobs: queue.SimpleQueue[tuple[Job[Any], Future[Any]] | None] = queue.SimpleQueue()
+        self._local = threading.local()
+        self._opened: list[sqlite3.Connection] = []
+        self._readers = None if self._memory else ThreadPoolExecutor(_READERS, "runtime-persist-read")
+        self._thread = threading.Thread(target=self._work, name="runtime-persist-write", daemon=True)
+        self._thread.start()
+
+    def submit(self, job: Job[R]) -> Future[R]:
+        """Queue a write for the writer thread; reads go to the reading threads."""
+        self.check_usable()
+        if not job.mode.writes and self._readers is not None:
+            return self._readers.submit(self._attempts, job)
+        future: Future[R] = Future()
+        self._jobs.put((job, future))
+        return future
+
+    def script(self, sql: str) -> None:
+        """Create the tables of a private in-memory database, before anything else uses it."""
+        self.check_usable()
+        self._writer.executescript(sql)
+
+    def close(self) -> None:
+        """Run what is queued, then close all connections."""
+        if self._closed:
+            return
+        self._closed = True
+        self._jobs.put(None)
+        self._thread.join()
+        if self._readers is not None:
+            self._readers.shutdown(wait=True)
+        for connection in [*self._opened, self._writer]:
+            connection.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.url.location,
+            timeout=self._timeout,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=_STATEMENTS_CACHED,
+        )
+        connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        return connection
+
+    def _reader(self) -> sqlite3.Connection:
+        if self._memory:
+            return self._writer
+        found: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if found is None:
+            found = self._local.connection = self._connect()
+            self._opened.append(found)
+        return found
+
+    def _work(self) -> None:
+        while (item := self._jobs.get()) is not None:
+            job, future = item
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                result = self._attempts(job)
+            except BaseException as error:  # noqa: BLE001 (whatever it is belongs to the caller)
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+    def _attempts(self, job: Job[R]) -> R:
+        tries = 0
+        while True:
+            try:
+                return self._once(job)
+            except sqlite3.Error as native:
+                error = self.dialect.classify(native)
+                pause = job.delay(error, tries)
+                if pause is None:
+                    raise job.surrender(error, False) from native  # noqa: FBT003 (rolled back: nothing committed)
+            tries += 1
+            time.sleep(pause)
+
+    def _once(self, job: Job[R]) -> R:
+        connection = self._writer if job.mode.writes else self._reader()
+        with self._transaction(connection, job):
+            return self._drive(connection, job)
+
+    @contextlib.contextmanager
+    def _transaction(self, connection: sqlite3.Connection, job: Job[Any]) -> Iterator[None]:
+        writes = job.mode.writes
+        if writes:
+            self.reached(f"{job.name}:before:begin")
+        connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+        try:
+            yield
+            if writes:
+                self.reached(f"{job.name}:before:commit")
+            connection.execute("COMMIT")
+        except BaseException:
+            # A failed COMMIT leaves the transaction open: never hand it to the next job.
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        if writes:
+            self.reached(f"{job.name}:after:commit")
+
+    def _drive(self, connection: sqlite3.Connection, job: Job[R]) -> R:
+        plan: Plan[R] = job.plan()
+        try:
+            step = next(plan)
+            while True:
+                if isinstance(step, Call):
+                    step = plan.send(self._call(connection, job, step))
+                else:
+                    step = plan.send(self._bundle(connection, job, step))
+        except StopIteration as done:
+            result: R = done.value
+            return result
+
+    def _call(self, connection: sqlite3.Connection, job: Job[Any], call: Call) -> list[Row]:
+        compiled = self.dialect.query(call.query)
+        if job.mode.writes:
+            self.reached(f"{job.name}:before:{compiled.name}")
+        if call.query.each is None:
+            return [dict(row) for row in connection.execute(compiled.sql, compiled.filled(call.params))]
+        values = call.params[call.query.each]
+        given = ({**compiled.constants, **call.params, call.query.each: value} for value in values)
+        return [dict(row) for params in given for row in connection.execute(compiled.sql, params)]
+
+    def _bundle(self, connection: sqlite3.Connection, job: Job[Any], call: BundleCall) -> Outcome:
+        counts: dict[str, int] = {}
+        values: dict[str, Row] = {}
+        known = dict(call.params)
+        for part in self.dialect.bundle(call.bundle).parts:
+            fragment = part.fragment
+            rows: list[Row] = []
+            count = 0
+            if fragment.source is None or counts[fragment.source]:
+                self.reached(f"{job.name}:before:{fragment.name}")
+                known.update(part.statement.constants)
+                if fragment.rows:
+                    given = [{**known, **row} for row in call.rows.get(fragment.name, ())]
+                    count = max(connection.executemany(part.statement.sql, given).rowcount, 0) if given else 0
+                else:
+                    cursor = connection.execute(part.statement.sql, known)
+                    rows = [dict(row) for row in cursor] if cursor.description else []
+                    count = len(rows) if cursor.description else cursor.rowcount
+            first = rows[0] if rows else dict.fromkeys(fragment.returns)
+            counts[fragment.name] = known[f"{fragment.name}__count"] = count
+            for column in fragment.returns:
+                known[f"{fragment.name}__{column}"] = first[column]
+            if rows and fragment.returns:
+                values[fragment.name] = first
+        return Outcome(counts, values)
+

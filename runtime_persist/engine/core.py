@@ -1,0 +1,130 @@
+"""The opened database: URL, schema, space, coordinator, heartbeats."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+from pathlib import Path
+
+from runtime_persist.commands.create_space import CreateSpace
+from runtime_persist.coordinator import CommitCoordinator
+from runtime_persist.dialects import DatabaseUrl, dialect_of, parse_url
+from runtime_persist.dialects.url import MEMORY
+from runtime_persist.drivers import Hook, open_driver
+from runtime_persist.engine.heartbeat import Heartbeats
+from runtime_persist.errors import Closed, InvalidInput, InvariantBroken
+from runtime_persist.model import limits
+from runtime_persist.model.ids import new_id
+from runtime_persist.model.keys import SpaceKeys
+from runtime_persist.queries import spaces
+from runtime_persist.schema import migrate
+
+
+class Engine:
+    """One database, one space, shared by everything a runtime or saver hands out.
+
+    Attributes:
+        url: the parsed URL.
+        space: tenant.
+        lease_ttl: seconds a lease lasts without renewal.
+        worker_id: host, process and a random part; shown, never compared.
+        owner: whose content this engine stores and reads: the space (threads share equal content).
+
+    """
+
+    def __init__(
+        self,
+        url: str | Path,
+        *,
+        space: str = "default",
+        schema: str | None = None,
+        auto_setup: bool = True,
+        lease_ttl: float = limits.LEASE_TTL_SECONDS,
+        hook: Hook | None = None,
+    ) -> None:
+        """Open the database; with ``auto_setup`` also bring its tables up to date.
+
+        Raises:
+            InvalidUrl, InvalidInput: arguments that cannot be used (nothing was opened).
+            SchemaMissing, SchemaTooNew, DatabaseUnavailable, MissingDependency: from the database.
+
+        """
+        self.url: DatabaseUrl = parse_url(url)
+        if not isinstance(space, str) or not space or "\0" in space:
+            msg = f"space must be a non-empty text, not {space!r}"
+            raise InvalidInput(msg, space=repr(space))
+        if not limits.LEASE_TTL_SECONDS_MIN <= lease_ttl <= limits.LEASE_TTL_SECONDS_MAX:
+            low, high = limits.LEASE_TTL_SECONDS_MIN, limits.LEASE_TTL_SECONDS_MAX
+            msg = f"lease_ttl must be between {low} and {high} seconds, not {lease_ttl}"
+            raise InvalidInput(msg, lease_ttl=lease_ttl)
+        self.space = space
+        self.owner = "space"
+        self.lease_ttl = lease_ttl
+        self.worker_id = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+        self._dialect = dialect_of(self.url, schema)
+        migrate.check_schema_name(self._dialect)
+        self._driver = open_driver(self.url, self._dialect, hook)
+        self._lock = threading.Lock()
+        self._coordinator: CommitCoordinator | None = None
+        self._closed = False
+        self.heartbeats = Heartbeats(lease_ttl)
+        if auto_setup:
+            try:
+                self.setup()
+            except BaseException:
+                self.close()
+                raise
+
+    def setup(self) -> None:
+        """Create or upgrade the tables, and make the space. Doing it again changes nothing."""
+        if self.url.location == MEMORY:
+            if self._coordinator is None:
+                self._driver.script(migrate.sql(self._dialect))
+        else:
+            migrate.upgrade(self.url, self._dialect)
+        _ = self.coordinator
+
+    @property
+    def coordinator(self) -> CommitCoordinator:
+        """Return the coordinator; its first use looks at the schema version and reads (or makes) the space.
+
+        Raises:
+            SchemaMissing, SchemaTooNew: the tables are not those this code writes.
+            Closed: after :meth:`close`.
+
+        """
+        found = self._coordinator
+        if found is not None:
+            return found
+        with self._lock:
+            if self._closed:
+                raise Closed
+            if self._coordinator is None:
+                self._coordinator = self._load()
+            return self._coordinator
+
+    @property
+    def ttl_us(self) -> int:
+        """Return the lease's length in microseconds."""
+        return int(self.lease_ttl * 1_000_000)
+
+    def close(self) -> None:
+        """Finish what is queued and let go of threads and connections. Closing twice does nothing."""
+        self._closed = True
+        self.heartbeats.close()
+        self._driver.close()
+
+    def _load(self) -> CommitCoordinator:
+        if self.url.location != MEMORY:
+            migrate.check(migrate.current(self.url, self._dialect))
+        nobody = CommitCoordinator(self._driver, SpaceKeys(self.space, b""))
+        secret = nobody.read("read_space", lambda: spaces.secret(self.space)).result()
+        if secret is None:
+            command = CreateSpace(space=self.space, command_id=new_id(), secret=secrets.token_bytes(32))
+            nobody.commit(command).result()
+            secret = nobody.read("read_space", lambda: spaces.secret(self.space)).result()
+        if secret is None:
+            raise InvariantBroken
+        return CommitCoordinator(self._driver, SpaceKeys(self.space, secret))

@@ -1,0 +1,200 @@
+"""A run that this process owns: its lease, what went wrong first, and which checkpoints are durable."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, Protocol
+
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from runtime_persist.commands.renew_lease import RenewLease
+from runtime_persist.errors import Fenced, LeaseExpired, RunStopping, RuntimePersistError
+from runtime_persist.model.ids import new_id
+from runtime_persist.model.lease import ExecutionLease
+from runtime_persist.queries import checkpoints as checkpoint_queries
+
+if TYPE_CHECKING:
+    from runtime_persist.coordinator import CommitCoordinator, CommitReceipt
+
+_DURABLE_REMEMBERED = 4_096
+
+
+class Drainable(Protocol):
+    """LangGraph's run control: asks the loop to stop at its next step."""
+
+    def request_drain(self, reason: str = ...) -> None:
+        """Ask for it."""
+
+
+class OwnedRun:
+    """Shared by the session, the journal, the heartbeats and whoever executes the run.
+
+    Attributes:
+        lease: the lease this process holds.
+        attempt_id: the attempt running under it.
+        graph: name of the graph.
+        serde: serializer of inputs, results and journalled values.
+        owner: whose content it stores.
+        renewed_at: monotonic seconds of the last successful renewal (its sending).
+        stop_reason: why the run is being stopped, once a renewal brought it.
+
+    """
+
+    def __init__(
+        self,
+        coordinator: CommitCoordinator,
+        lease: ExecutionLease,
+        *,
+        graph: str,
+        serde: SerializerProtocol,
+        owner: str,
+        ttl: float,
+    ) -> None:
+        """Own ``lease``; the heartbeats are told by whoever took it."""
+        self.coordinator = coordinator
+        self.lease = lease
+        self.attempt_id = lease.attempt_id
+        self.graph = graph
+        self.serde = serde
+        self.owner = owner
+        self.ttl = ttl
+        self.renewed_at = time.monotonic()
+        self.stop_reason: str | None = None
+        self._error: RuntimePersistError | None = None
+        self._lock = threading.Lock()
+        self._controls: list[Drainable] = []
+        self._on_stop: list[Callable[[str], None]] = []
+        self._durable: OrderedDict[str, None] = OrderedDict()
+        self._waiting: dict[str, list[Future[bool]]] = {}
+        self.scratch: OrderedDict[Any, Any] = OrderedDict()
+        """Room for the journal: counters of the tasks in flight."""
+
+    # --- what went wrong first --------------------------------------------------------------------------------
+
+    @property
+    def error(self) -> RuntimePersistError | None:
+        """Return the first refused or failed write, or the loss of the lease."""
+        return self._error
+
+    def check(self) -> None:
+        """Raise what went wrong first, if anything did."""
+        if self._error is not None:
+            raise self._error
+
+    def fail(self, error: RuntimePersistError) -> RuntimePersistError:
+        """Latch the first error, ask the run to drain, wake who waits; return the latched error."""
+        with self._lock:
+            if self._error is None:
+                self._error = error
+            first = self._error
+            waiting = [future for found in self._waiting.values() for future in found]
+            self._waiting.clear()
+        for future in waiting:
+            if future.set_running_or_notify_cancel():
+                future.set_exception(first)
+        self._drain(first.code)
+        return first
+
+    def drain_with(self, control: Drainable) -> None:
+        """Ask ``control`` to drain when something goes wrong, or the run is to stop."""
+        with self._lock:
+            if any(known is control for known in self._controls):
+                return
+            self._controls.append(control)
+        if self._error is not None:
+            control.request_drain(self._error.code)
+        elif self.stop_reason is not None:
+            control.request_drain(self.stop_reason)
+
+    def on_stop(self, call: Callable[[str], None]) -> None:
+        """Call ``call`` with the reason when the run loses its lease or is to stop."""
+        with self._lock:
+            self._on_stop.append(call)
+
+    def _drain(self, reason: str) -> None:
+        with self._lock:
+            controls, calls = list(self._controls), list(self._on_stop)
+        for control in controls:
+            control.request_drain(reason)
+        for call in calls:
+            call(reason)
+
+    # --- the lease --------------------------------------------------------------------------------------------
+
+    def send_renewal(self) -> Future[CommitReceipt]:
+        """Send a renewal of the lease."""
+        lease = self.lease
+        return self.coordinator.commit(
+            RenewLease(
+                space=lease.space,
+                command_id=new_id(),
+                run_id=lease.run_id,
+                epoch=lease.epoch,
+                ttl_us=int(self.ttl * 1_000_000),
+            )
+        )
+
+    def renewed(self, sent: float, receipt: CommitReceipt) -> None:
+        """Note a successful renewal, and that the run is to stop if it says so."""
+        self.renewed_at = max(self.renewed_at, sent)
+        reason = receipt.result["stop_reason"]
+        if receipt.result["control"] == "stopping" and self.stop_reason is None:
+            self.stop_reason = reason or "stop"
+            self._drain(self.stop_reason)
+
+    def renewal_failed(self, error: BaseException) -> None:
+        """Note a failed renewal: a refusal ends the ownership, anything else may pass in time."""
+        if isinstance(error, Fenced) and not isinstance(error, RunStopping):
+            self.fail(error)
+
+    def expire_locally(self) -> None:
+        """Note that no renewal succeeded for the length of the lease."""
+        self.fail(
+            LeaseExpired(
+                f"no renewal of the lease of run {self.lease.run_id} succeeded for {self.ttl} s; claim the run again",
+                run_id=self.lease.run_id,
+                epoch=self.lease.epoch,
+            )
+        )
+
+    # --- which checkpoints are durable --------------------------------------------------------------------------
+
+    def durable(self, checkpoint_id: str) -> None:
+        """Note that a checkpoint of this thread is committed."""
+        with self._lock:
+            self._durable[checkpoint_id] = None
+            self._durable.move_to_end(checkpoint_id)
+            if len(self._durable) > _DURABLE_REMEMBERED:
+                self._durable.popitem(last=False)
+            waiting = self._waiting.pop(checkpoint_id, [])
+        for future in waiting:
+            if future.set_running_or_notify_cancel():
+                future.set_result(True)
+
+    def when_durable(self, checkpoint_id: str) -> Future[bool]:
+        """Return a future that is done when the checkpoint is committed (or fails with what went wrong)."""
+        future: Future[bool] = Future()
+        with self._lock:
+            error = self._error
+            known = checkpoint_id in self._durable
+            if error is None and not known:
+                self._waiting.setdefault(checkpoint_id, []).append(future)
+                return future
+        future.set_running_or_notify_cancel()
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(True)
+        return future
+
+    def stored(self, checkpoint_id: str) -> Future[bool]:
+        """Ask the database whether a checkpoint is stored (when this process did not see it committed)."""
+        lease = self.lease
+        return self.coordinator.read(
+            "checkpoint_exists",
+            lambda: checkpoint_queries.exists(lease.space, lease.thread_id, checkpoint_id),
+        )

@@ -1,0 +1,278 @@
+"""How a process comes to own a run, and how it lets go: flows over the commands, shared by L1, leases and workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from runtime_persist.commands.activate_lease import ActivateLease
+from runtime_persist.commands.claim_run import ClaimRun
+from runtime_persist.commands.continue_owned_run import ContinueOwnedRun
+from runtime_persist.commands.finalize_run import FinalizeRun
+from runtime_persist.commands.parts.run_request import RunRequest
+from runtime_persist.commands.report_attempt_event import ReportAttemptEvent
+from runtime_persist.commands.request_start import RequestStart
+from runtime_persist.commands.start_owned_run import StartOwnedRun
+from runtime_persist.commands.start_run import StartRun
+from runtime_persist.commands.yield_attempt import YieldAttempt
+from runtime_persist.contentstore import ContentWriter, checked
+from runtime_persist.coordinator import CommitReceipt
+from runtime_persist.engine.core import Engine
+from runtime_persist.engine.flow import Flow
+from runtime_persist.engine.owned import OwnedRun
+from runtime_persist.errors import Fenced, RuntimePersistError
+from runtime_persist.model import limits
+from runtime_persist.model.ids import new_id
+from runtime_persist.model.keys import fingerprint
+from runtime_persist.model.lease import EMPTY_DOMAIN_SET, ExecutionLease
+from runtime_persist.model.payload import Blob, PayloadRef
+from runtime_persist.plan import Row
+from runtime_persist.queries import checkpoints as checkpoint_queries
+
+_MANUAL = "lease"
+"""Graph name of runs that were made by ``runtime.lease()``."""
+
+
+def encode(engine: Engine, serde: SerializerProtocol, value: Any) -> tuple[bytes, tuple[Blob, ...]]:
+    """Return a value as an encoded payload reference, and the content it refers to."""
+    writer = ContentWriter(engine.coordinator.keys, engine.owner)
+    ref = writer.put(*serde.dumps_typed(value), limits.INLINE_ROW_BYTES_MAX)
+    return ref.encoded(), writer.blobs()
+
+
+def decode(engine: Engine, serde: SerializerProtocol, data: bytes, where: str) -> Flow[Any]:
+    """Return the value of an encoded payload reference (raises CheckpointCorrupt)."""
+    ref = PayloadRef.decoded(data)
+    contents: Mapping[bytes, bytes] = {}
+    address = ref.address
+    if address is not None:
+        contents = yield engine.coordinator.read(
+            "read_content", lambda: checkpoint_queries.read_blobs(engine.space, engine.owner, [address])
+        )
+    content = checked(engine.coordinator.keys, engine.owner, ref, contents, where)
+    return serde.loads_typed((ref.type, content))
+
+
+def request(
+    engine: Engine,
+    serde: SerializerProtocol,
+    graph: str,
+    value: Any,
+    *,
+    thread_id: str | None,
+    idempotency_key: str | None = None,
+    start_checkpoint_id: str | None = None,
+    retry_of_run_id: str | None = None,
+) -> RunRequest:
+    """Return a run request; its fingerprint covers what the caller said, not what was made up for it."""
+    data, blobs = encode(engine, serde, value)
+    said = (graph, thread_id or "", start_checkpoint_id or "", retry_of_run_id or "")
+    return RunRequest(
+        run_id=new_id(),
+        graph=graph,
+        input=data,
+        fingerprint=fingerprint(*(part.encode() for part in said), data),
+        owner=engine.owner,
+        idempotency_key=idempotency_key,
+        start_checkpoint_id=start_checkpoint_id,
+        retry_of_run_id=retry_of_run_id,
+        blobs=blobs,
+    )
+
+
+def thread_of(engine: Engine, thread_id: str) -> dict[str, Any]:
+    """Return the fields of a thread command."""
+    return {
+        "space": engine.space,
+        "thread_id": thread_id,
+        "thread_hash": engine.coordinator.keys.thread_hash(thread_id),
+    }
+
+
+def queue(engine: Engine, asked: RunRequest, thread_id: str) -> Flow[CommitReceipt]:
+    """Queue a run for a worker."""
+    key = asked.idempotency_key
+    command_id = f"start_run:{key}" if key is not None else new_id()
+    receipt: CommitReceipt = yield engine.coordinator.commit(
+        StartRun(command_id=command_id, actor="user", request=asked, **thread_of(engine, thread_id))
+    )
+    return receipt
+
+
+def start(engine: Engine, serde: SerializerProtocol, asked: RunRequest, thread_id: str) -> Flow[OwnedRun]:
+    """Start a run that this process executes itself."""
+    receipt = yield engine.coordinator.commit(
+        StartOwnedRun(
+            command_id=new_id(),
+            actor=f"caller:{engine.worker_id}",
+            request=asked,
+            worker_id=engine.worker_id,
+            attempt_id=new_id(),
+            ttl_us=engine.ttl_us,
+            **thread_of(engine, thread_id),
+        )
+    )
+    return own(engine, serde, thread_id, asked.graph, receipt.result)
+
+
+def proceed(
+    engine: Engine, serde: SerializerProtocol, thread_id: str, graph: str, answer: Any = None
+) -> Flow[OwnedRun]:
+    """Continue the thread's open run with a new attempt of this process (raises NothingToClaim, ThreadOwned)."""
+    data, blobs = encode(engine, serde, answer) if answer is not None else (None, ())
+    receipt = yield engine.coordinator.commit(
+        ContinueOwnedRun(
+            command_id=new_id(),
+            actor=f"caller:{engine.worker_id}",
+            worker_id=engine.worker_id,
+            attempt_id=new_id(),
+            ttl_us=engine.ttl_us,
+            answer=data,
+            owner=engine.owner,
+            blobs=blobs,
+            **thread_of(engine, thread_id),
+        )
+    )
+    return own(engine, serde, thread_id, graph, receipt.result)
+
+
+def own(
+    engine: Engine, serde: SerializerProtocol, thread_id: str, graph: str, taken: Mapping[str, Any]
+) -> OwnedRun:
+    """Return the owned run of a taken lease; its heartbeats begin."""
+    lease = ExecutionLease(
+        space=engine.space,
+        run_id=taken["run_id"],
+        thread_id=thread_id,
+        epoch=taken["epoch"],
+        worker_id=engine.worker_id,
+        attempt_id=taken["attempt_id"] or "",
+    )
+    owned = OwnedRun(engine.coordinator, lease, graph=graph, serde=serde, owner=engine.owner, ttl=engine.lease_ttl)
+    engine.heartbeats.add(owned)
+    return owned
+
+
+def claim(engine: Engine, serde: SerializerProtocol, candidate: Row) -> Flow[tuple[OwnedRun, Mapping[str, Any]]]:
+    """Claim a run for a worker (raises NothingToClaim); it may not be started before :func:`activate`."""
+    receipt = yield engine.coordinator.commit(
+        ClaimRun(
+            command_id=new_id(),
+            actor=f"worker:{engine.worker_id}",
+            run_id=candidate["run_id"],
+            worker_id=engine.worker_id,
+            attempt_id=new_id(),
+            ttl_us=engine.ttl_us,
+            **thread_of(engine, candidate["thread_id"]),
+        )
+    )
+    taken = {**receipt.result, "run_id": candidate["run_id"]}
+    return own(engine, serde, candidate["thread_id"], candidate["graph"], taken), taken
+
+
+def activate(owned: OwnedRun) -> Flow[None]:
+    """Activate a claimed lease, write the start fence, and report that the attempt runs.
+
+    An in-process attempt opens no execution domain: its writes that count are fenced ones.
+    """
+    base = _leased(owned)
+    receipt = yield owned.coordinator.commit(
+        ActivateLease(command_id=new_id(), revocation=EMPTY_DOMAIN_SET, attempt_id=new_id(), **base)
+    )
+    attempt_id = receipt.result["attempt_id"]
+    yield owned.coordinator.commit(RequestStart(command_id=new_id(), attempt_id=attempt_id, **base))
+    yield owned.coordinator.commit(ReportAttemptEvent(command_id=new_id(), attempt_id=attempt_id, **base))
+    owned.attempt_id = attempt_id
+
+
+def _leased(owned: OwnedRun) -> dict[str, Any]:
+    lease = owned.lease
+    return {
+        "space": lease.space,
+        "run_id": lease.run_id,
+        "epoch": lease.epoch,
+        "actor": f"worker:{lease.worker_id}",
+    }
+
+
+def finish(engine: Engine, owned: OwnedRun, value: Any) -> Flow[str]:
+    """End the run with a result and release the lease; return its final status."""
+    data, blobs = encode(engine, owned.serde, value)
+    command = FinalizeRun.succeeded(result=data, owner=engine.owner, blobs=blobs, **_ending(engine, owned))
+    return (yield from _end(engine, owned, command))
+
+
+def fail(engine: Engine, owned: OwnedRun, code: str, summary: str) -> Flow[str]:
+    """End the run as failed and release the lease."""
+    text = summary[: limits.ERROR_TEXT_CHARS_MAX]
+    command = FinalizeRun.failed(error_code=code, error_summary=text, **_ending(engine, owned))
+    return (yield from _end(engine, owned, command))
+
+
+def cancel(engine: Engine, owned: OwnedRun, reason: str) -> Flow[str]:
+    """End the run as cancelled and release the lease."""
+    return (yield from _end(engine, owned, FinalizeRun.cancelled(reason=reason, **_ending(engine, owned))))
+
+
+def wait_for_person(engine: Engine, owned: OwnedRun, reason: str, question: Any) -> Flow[str]:
+    """Leave the run waiting with a question, and release the lease."""
+    data, blobs = encode(engine, owned.serde, question)
+    engine.heartbeats.remove(owned)
+    receipt: CommitReceipt = yield owned.coordinator.commit(
+        YieldAttempt(
+            command_id=new_id(), reason=reason, question=data, owner=engine.owner, blobs=blobs, **_leased(owned)
+        )
+    )
+    return str(receipt.result["status"])
+
+
+def drain(engine: Engine, owned: OwnedRun) -> Flow[str]:
+    """Queue the run again at its last checkpoint, and release the lease."""
+    engine.heartbeats.remove(owned)
+    receipt: CommitReceipt = yield owned.coordinator.commit(
+        YieldAttempt(command_id=new_id(), reason="drain", **_leased(owned))
+    )
+    return str(receipt.result["status"])
+
+
+def _ending(engine: Engine, owned: OwnedRun) -> dict[str, Any]:
+    lease = owned.lease
+    return {
+        "command_id": new_id(),
+        "run_id": lease.run_id,
+        "epoch": lease.epoch,
+        "actor": f"worker:{lease.worker_id}",
+        **thread_of(engine, lease.thread_id),
+    }
+
+
+def _end(engine: Engine, owned: OwnedRun, command: FinalizeRun) -> Flow[str]:
+    engine.heartbeats.remove(owned)
+    receipt: CommitReceipt = yield owned.coordinator.commit(command)
+    return str(receipt.result["status"])
+
+
+# --- leases in a user's hands ---------------------------------------------------------------------------------------
+
+
+def take(engine: Engine, thread_id: str) -> Flow[OwnedRun]:
+    """Start, claim and activate a run without a graph: the user writes under its lease."""
+    serde = JsonPlusSerializer()
+    asked = request(engine, serde, _MANUAL, None, thread_id=thread_id)
+    return (yield from start(engine, serde, asked, thread_id))
+
+
+def release(engine: Engine, owned: OwnedRun) -> Flow[None]:
+    """End a lease's run as succeeded."""
+    yield from finish(engine, owned, None)
+
+
+def give_up(engine: Engine, owned: OwnedRun, error: BaseException) -> Flow[None]:
+    """End a lease's run as failed; when it is not ours any more there is nothing to end."""
+    try:
+        yield from fail(engine, owned, getattr(error, "code", type(error).__name__), str(error))
+    except (Fenced, RuntimePersistError):
+        engine.heartbeats.remove(owned)

@@ -1,0 +1,1 @@
+"""Pure facts: ids, states, transitions, guards, records, limits. No input or output."""

@@ -1,0 +1,30 @@
+"""The execution lease: the right to commit for a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+EMPTY_DOMAIN_SET = "empty-domain-set"
+"""Revocation receipt of a run that never opened an execution domain: its only writes that count are fenced ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionLease:
+    """The right of one worker to commit for a run; only the epoch decides, and it only grows.
+
+    Attributes:
+        space: tenant.
+        run_id: the run.
+        thread_id: the run's thread (None: a run without a thread).
+        epoch: the fencing token.
+        worker_id: who holds it; never compared, names are reused.
+        attempt_id: the attempt running under this epoch ("" while recovering).
+
+    """
+
+    space: str
+    run_id: str
+    thread_id: str
+    epoch: int
+    worker_id: str
+    attempt_id: str = ""

@@ -1,0 +1,43 @@
+"""Every bound in one place, with its unit in its name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+THREAD_ID_BYTES_MAX: Final = 1_024
+"""Longest thread id in bytes of UTF-8 (a PostgreSQL index row holds 2,704)."""
+
+INLINE_MANIFEST_BYTES_MAX: Final = 128
+"""A channel value up to this size lives in the checkpoint's manifest and is carried from checkpoint to checkpoint."""
+
+INLINE_ROW_BYTES_MAX: Final = 16_384
+"""A payload up to this size lives in its row (pending writes, inputs, results); larger ones go to the content store."""
+
+COMPRESS_BYTES_MIN: Final = 512
+"""Smaller content is stored as it is: zstd gains nothing there."""
+
+ADDRESS_BYTES: Final = 16
+"""128 bits of a keyed BLAKE3: not forgeable without the space's key, and no accidental collision below 2**64 blobs."""
+
+LEASE_TTL_SECONDS: Final = 30.0
+LEASE_RENEWALS_PER_TTL: Final = 3
+LEASE_TTL_SECONDS_MIN: Final = 0.2
+LEASE_TTL_SECONDS_MAX: Final = 86_400.0
+
+MAX_TAKEOVERS: Final = 3
+"""Takeovers in a row without a new committed checkpoint or operation before the run ends as a crash loop."""
+
+RETRY_ATTEMPTS_MAX: Final = 8
+"""Tries of one command against a busy or unreachable database."""
+
+BARRIER_SECONDS: Final = 30.0
+"""How long an operation waits for its checkpoint row to be durable."""
+
+INVOCATIONS_REMEMBERED_MAX: Final = 4_096
+"""Invocations whose loaded heads an optimistic saver remembers (least recently used go first)."""
+
+MANIFESTS_CACHED_MAX: Final = 4_096
+PAGE_ROWS: Final = 100
+ERROR_TEXT_CHARS_MAX: Final = 2_000
+EVENT_PAYLOAD_BYTES_MAX: Final = 8_192
+SQLITE_VERSION_MIN: Final = (3, 37, 0)

@@ -1,0 +1,135 @@
+"""What a command yields: named statements and bundles of named fragments.
+
+A *plan* is a generator that yields steps and receives rows. It never sees a connection, so it cannot do foreign
+input or output inside the transaction, and the same plan runs on every driver (the idea is psycopg's
+``generators.py``).
+
+A *bundle* is a chain of fragments that commits as a whole: one statement of chained CTEs on PostgreSQL, one
+fragment after the other inside ``BEGIN IMMEDIATE`` on SQLite. A fragment is written once. It takes its inputs from
+parameters and from named earlier fragments, and each fragment that locks or writes reads from the one before it:
+that data dependency is what fixes the lock order (PostgreSQL runs CTEs in the order the main query reads them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from sqlalchemy import ColumnElement, Executable, Select
+
+R = TypeVar("R")
+Row = Mapping[str, Any]
+
+
+class Inputs(Protocol):
+    """How a fragment reaches what earlier fragments gave (each dialect has its own implementation)."""
+
+    def value(self, fragment: str, column: str) -> ColumnElement[Any]:
+        """Return a column of the single row an earlier fragment returned (NULL when it returned none)."""
+
+    def count(self, fragment: str) -> ColumnElement[int]:
+        """Return how many rows an earlier fragment returned or wrote."""
+
+    def row(self, column: str) -> ColumnElement[Any]:
+        """Return a column of the current row of this fragment's row parameter."""
+
+    def select(self, *columns: ColumnElement[Any]) -> Select[Any]:
+        """Return a select of ``columns`` that gives rows only when this fragment's source did."""
+
+    def gate(self) -> ColumnElement[bool]:
+        """Return the condition "this fragment's source gave a row", for an UPDATE or DELETE."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Query:
+    """A named statement, built once at import and compiled once per dialect and schema.
+
+    Attributes:
+        name: for cuts, messages and statistics.
+        statement: the SQLAlchemy Core statement.
+        each: a list parameter used with :func:`runtime_persist.dialects.sql.among`; PostgreSQL takes it as one
+            array, SQLite runs the statement for each of its values.
+
+    """
+
+    name: str
+    statement: Executable
+    each: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fragment:
+    """One named part of a bundle.
+
+    Attributes:
+        name: unique inside the bundle; also the name of the fault cut before it.
+        build: gives the statement; called once per dialect.
+        source: the earlier fragment it selects from; when that gave no row, this one does nothing.
+        returns: columns that later fragments or the answer may read (one row at most is then given).
+        rows: row parameter: column name to column type; the fragment runs once for each row.
+
+    """
+
+    name: str
+    build: Callable[[Inputs], Executable]
+    source: str | None = None
+    returns: tuple[str, ...] = ()
+    rows: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bundle:
+    """A chain of fragments that commits as a whole."""
+
+    name: str
+    fragments: tuple[Fragment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a bundle did: rows written or returned by each fragment, and the single rows that were asked for."""
+
+    counts: Mapping[str, int]
+    values: Mapping[str, Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A query with its parameters; the driver answers with its rows."""
+
+    query: Query
+    params: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class BundleCall:
+    """A bundle with its parameters; ``rows`` has the rows of each fragment that takes some."""
+
+    bundle: Bundle
+    params: Mapping[str, Any]
+    rows: Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+Step = Call | BundleCall
+Plan = Generator[Step, Any, R]
+
+
+def many(query: Query, **params: Any) -> Plan[Sequence[Row]]:
+    """Run a query and return its rows."""
+    rows: Sequence[Row] = yield Call(query, params)
+    return rows
+
+
+def one_or_none(query: Query, **params: Any) -> Plan[Row | None]:
+    """Run a query and return its first row."""
+    rows = yield from many(query, **params)
+    return rows[0] if rows else None
+
+
+def run_bundle(
+    bundle: Bundle, params: Mapping[str, Any], rows: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
+) -> Plan[Outcome]:
+    """Run a bundle and return what it did."""
+    outcome: Outcome = yield BundleCall(bundle, params, rows or {})
+    return outcome

@@ -1,0 +1,1 @@
+"""The read side: plans that only read. They never decide a write."""

@@ -1,0 +1,205 @@
+"""Checkpoints with their writes and content. Content is read by address list, never by thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Select, bindparam, select, tuple_
+from sqlalchemy.types import BigInteger
+
+from runtime_persist.dialects.sql import among, bind, words
+from runtime_persist.plan import Plan, Query, Row, many, one_or_none
+from runtime_persist.schema import blobs, checkpoints, heads, writes
+
+LAST = "\U0010ffff"
+"""Greater than every id: where a listing begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A checkpoint as it was read: its row, its writes, and the packed content they refer to."""
+
+    row: Row
+    writes: list[Row]
+    contents: dict[bytes, bytes]
+
+
+_C, _H = checkpoints.c, heads.c
+_SHOWN = (_C.thread_id, _C.checkpoint_ns, _C.checkpoint_id, _C.parent_id, _C.run_id, _C.body, _C.metadata)
+
+READ_HEAD = Query(
+    "read_head",
+    select(*_SHOWN)
+    .join_from(
+        heads,
+        checkpoints,
+        (_C.space == _H.space)
+        & (_C.thread_id == _H.thread_id)
+        & (_C.checkpoint_ns == _H.checkpoint_ns)
+        & (_C.checkpoint_id == _H.checkpoint_id),
+    )
+    .where(
+        _H.space == bind(_H.space),
+        _H.thread_id == bind(_H.thread_id),
+        _H.checkpoint_ns == bind(_H.checkpoint_ns),
+    ),
+)
+READ_CHECKPOINT = Query(
+    "read_checkpoint",
+    select(*_SHOWN).where(
+        _C.space == bind(_C.space),
+        _C.thread_id == bind(_C.thread_id),
+        _C.checkpoint_ns == bind(_C.checkpoint_ns),
+        _C.checkpoint_id == bind(_C.checkpoint_id),
+    ),
+)
+CHECKPOINT_EXISTS = Query(
+    "checkpoint_exists",
+    select(_C.checkpoint_ns).where(
+        _C.space == bind(_C.space),
+        _C.thread_id == bind(_C.thread_id),
+        _C.checkpoint_id == bind(_C.checkpoint_id),
+    ),
+)
+
+
+def _page(*conditions: Any) -> Select[Any]:
+    cursor = tuple_(words("after_id"), words("after_thread"), words("after_ns"))
+    return (
+        select(*_SHOWN)
+        .where(
+            _C.space == bind(_C.space),
+            tuple_(_C.checkpoint_id, _C.thread_id, _C.checkpoint_ns) < cursor,
+            *conditions,
+        )
+        .order_by(_C.checkpoint_id.desc(), _C.thread_id.desc(), _C.checkpoint_ns.desc())
+        .limit(bindparam("page_rows", type_=BigInteger()))
+    )
+
+
+LIST_ALL = Query("list_checkpoints", _page())
+LIST_THREAD = Query("list_thread_checkpoints", _page(_C.thread_id == bind(_C.thread_id)))
+LIST_NAMESPACE = Query(
+    "list_namespace_checkpoints",
+    _page(_C.thread_id == bind(_C.thread_id), _C.checkpoint_ns == bind(_C.checkpoint_ns)),
+)
+READ_WRITES = Query(
+    "read_writes",
+    select(
+        writes.c.thread_id,
+        writes.c.checkpoint_ns,
+        writes.c.checkpoint_id,
+        writes.c.task_id,
+        writes.c.idx,
+        writes.c.task_path,
+        writes.c.channel,
+        writes.c.value,
+    ).where(
+        writes.c.space == bind(writes.c.space),
+        writes.c.thread_id == bind(writes.c.thread_id),
+        writes.c.checkpoint_ns == bind(writes.c.checkpoint_ns),
+        among(writes.c.checkpoint_id, "checkpoint_ids"),
+    ),
+    each="checkpoint_ids",
+)
+READ_BLOBS = Query(
+    "read_blobs",
+    select(blobs.c.address, blobs.c.content).where(
+        blobs.c.space == bind(blobs.c.space),
+        blobs.c.owner == bind(blobs.c.owner),
+        among(blobs.c.address, "addresses"),
+    ),
+    each="addresses",
+)
+
+Addresses = Callable[[Row, list[Row]], Iterable[bytes]]
+"""Tells which addresses a checkpoint's row and writes refer to (the encoding belongs to the saver)."""
+
+
+def one(
+    space: str, owner: str, thread_id: str, ns: str, checkpoint_id: str | None, addresses: Addresses
+) -> Plan[Stored | None]:
+    """Read a checkpoint (None: the head of the namespace) with its writes and content."""
+    key = {"space": space, "thread_id": thread_id, "checkpoint_ns": ns}
+    if checkpoint_id is None:
+        row = yield from one_or_none(READ_HEAD, **key)
+    else:
+        row = yield from one_or_none(READ_CHECKPOINT, **key, checkpoint_id=checkpoint_id)
+    if row is None:
+        return None
+    found = yield from _complete(space, owner, [row], addresses)
+    return found[0]
+
+
+def body(space: str, thread_id: str, ns: str, checkpoint_id: str) -> Plan[bytes | None]:
+    """Read only the body of a checkpoint."""
+    row = yield from one_or_none(
+        READ_CHECKPOINT, space=space, thread_id=thread_id, checkpoint_ns=ns, checkpoint_id=checkpoint_id
+    )
+    return None if row is None else bytes(row["body"])
+
+
+def exists(space: str, thread_id: str, checkpoint_id: str) -> Plan[bool]:
+    """Return whether a checkpoint is stored, in any namespace of the thread."""
+    row = yield from one_or_none(CHECKPOINT_EXISTS, space=space, thread_id=thread_id, checkpoint_id=checkpoint_id)
+    return row is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Where a listing goes on: rows strictly below this place."""
+
+    after_id: str = LAST
+    after_thread: str = ""
+    after_ns: str = ""
+
+
+def page(
+    space: str, owner: str, thread_id: str | None, ns: str | None, place: Page, rows: int, addresses: Addresses
+) -> Plan[list[Stored]]:
+    """Read one page of checkpoints, newest first, with their writes and content."""
+    query = LIST_ALL if thread_id is None else LIST_THREAD if ns is None else LIST_NAMESPACE
+    found = yield from many(
+        query,
+        space=space,
+        thread_id=thread_id,
+        checkpoint_ns=ns,
+        after_id=place.after_id,
+        after_thread=place.after_thread,
+        after_ns=place.after_ns,
+        page_rows=rows,
+    )
+    return (yield from _complete(space, owner, list(found), addresses))
+
+
+def _complete(space: str, owner: str, rows: list[Row], addresses: Addresses) -> Plan[list[Stored]]:
+    groups: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        groups.setdefault((row["thread_id"], row["checkpoint_ns"]), []).append(row["checkpoint_id"])
+    by_checkpoint: dict[tuple[str, str, str], list[Row]] = {}
+    for (thread_id, ns), ids in groups.items():
+        found = yield from many(
+            READ_WRITES, space=space, thread_id=thread_id, checkpoint_ns=ns, checkpoint_ids=ids
+        )
+        for write in found:
+            by_checkpoint.setdefault((thread_id, ns, write["checkpoint_id"]), []).append(write)
+    stored: list[Stored] = []
+    wanted: set[bytes] = set()
+    contents: dict[bytes, bytes] = {}
+    for row in rows:
+        own = by_checkpoint.get((row["thread_id"], row["checkpoint_ns"], row["checkpoint_id"]), [])
+        wanted.update(addresses(row, own))
+        stored.append(Stored(row, own, contents))
+    contents.update((yield from read_blobs(space, owner, wanted)))
+    return stored
+
+
+def read_blobs(space: str, owner: str, addresses: Iterable[bytes]) -> Plan[dict[bytes, bytes]]:
+    """Read packed content by address."""
+    wanted = sorted(set(addresses))
+    if not wanted:
+        return {}
+    rows = yield from many(READ_BLOBS, space=space, owner=owner, addresses=wanted)
+    return {bytes(row["address"]): bytes(row["content"]) for row in rows}

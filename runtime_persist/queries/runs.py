@@ -1,0 +1,176 @@
+"""Runs with their attempts, events and operations, and what a worker may claim."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import and_, bindparam, exists, or_, select
+from sqlalchemy.types import BigInteger
+
+from runtime_persist.commands.parts import operation_rows
+from runtime_persist.dialects.sql import among, bind, constant, now_us, words
+from runtime_persist.model.states import FINAL_RUN, LeasePhase, RunStatus
+from runtime_persist.plan import Plan, Query, Row, many, one_or_none
+from runtime_persist.schema import attempts, checkpoints, events, operation_tries, operations, runs
+
+_R = runs.c
+_OLDER = runs.alias("older")
+_PAGE = bindparam("page_rows", type_=BigInteger())
+
+READ_RUN = Query(
+    "read_run",
+    select(runs, now_us().label("now_us")).where(_R.space == bind(_R.space), _R.run_id == bind(_R.run_id)),
+)
+LIST_RUNS = Query(
+    "list_runs",
+    select(runs, now_us().label("now_us"))
+    .where(_R.space == bind(_R.space), or_(words("thread").is_(None), _R.thread_id == words("thread")))
+    .order_by(_R.created_us.desc(), _R.run_id.desc())
+    .limit(_PAGE),
+)
+READ_OPEN = Query(
+    "read_open_runs",
+    select(_R.run_id, _R.status, _R.phase, _R.expires_us, _R.thread_run_no, now_us().label("now_us"))
+    .where(
+        _R.space == bind(_R.space),
+        _R.thread_id == bind(_R.thread_id),
+        _R.status.not_in([constant(status.value) for status in sorted(FINAL_RUN)]),
+    )
+    .order_by(_R.thread_run_no),
+)
+# What a worker may claim: queued, or left with a lease that ran out; only the oldest open run of its thread.
+CLAIMABLE = Query(
+    "read_claimable",
+    select(_R.run_id, _R.thread_id, _R.graph)
+    .where(
+        _R.space == bind(_R.space),
+        or_(
+            _R.status == constant(RunStatus.QUEUED.value),
+            and_(
+                _R.status.in_(
+                    [constant(s.value) for s in (RunStatus.DISPATCHING, RunStatus.RUNNING, RunStatus.LOST)]
+                ),
+                _R.phase != constant(LeasePhase.RELEASED.value),
+                _R.expires_us <= now_us(),
+            ),
+        ),
+        among(_R.graph, "graphs"),
+        ~exists().where(
+            _OLDER.c.space == _R.space,
+            _OLDER.c.thread_id == _R.thread_id,
+            _OLDER.c.thread_run_no < _R.thread_run_no,
+            _OLDER.c.status.not_in([constant(status.value) for status in sorted(FINAL_RUN)]),
+        ),
+    )
+    .order_by(_R.queued_us, _R.run_id)
+    .limit(_PAGE),
+    each="graphs",
+)
+READ_ATTEMPTS = Query(
+    "read_attempts",
+    select(attempts)
+    .where(attempts.c.space == bind(attempts.c.space), attempts.c.run_id == bind(attempts.c.run_id))
+    .order_by(attempts.c.attempt_no),
+)
+READ_EVENTS = Query(
+    "read_events",
+    select(events)
+    .where(
+        events.c.space == bind(events.c.space),
+        events.c.run_id == bind(events.c.run_id),
+        events.c.seq > bindparam("after_seq", type_=BigInteger()),
+    )
+    .order_by(events.c.seq)
+    .limit(_PAGE),
+)
+_TOUCHED = select(operation_tries.c.operation_id).where(
+    operation_tries.c.space == bind(_R.space), operation_tries.c.run_id == bind(_R.run_id)
+)
+READ_OPERATIONS = Query(
+    "read_run_operations",
+    select(operations)
+    .where(operations.c.space == bind(operations.c.space), operations.c.operation_id.in_(_TOUCHED))
+    .order_by(operations.c.created_us, operations.c.operation_id),
+)
+READ_TRIES = Query(
+    "read_run_tries",
+    select(operation_tries)
+    .where(
+        operation_tries.c.space == bind(operation_tries.c.space),
+        operation_tries.c.run_id == bind(operation_tries.c.run_id),
+    )
+    .order_by(operation_tries.c.operation_id, operation_tries.c.try_no),
+)
+READ_RUN_CHECKPOINTS = Query(
+    "read_run_checkpoints",
+    select(
+        checkpoints.c.checkpoint_ns,
+        checkpoints.c.checkpoint_id,
+        checkpoints.c.parent_id,
+        checkpoints.c.epoch,
+        checkpoints.c.created_us,
+        checkpoints.c.metadata,
+    )
+    .where(
+        checkpoints.c.space == bind(checkpoints.c.space),
+        checkpoints.c.thread_id == bind(checkpoints.c.thread_id),
+        checkpoints.c.run_id == bind(checkpoints.c.run_id),
+    )
+    .order_by(checkpoints.c.checkpoint_id),
+)
+
+OPERATION_BY_ID = operation_rows.READ_BY_ID
+operation = operation_rows.by_id
+
+
+def run(space: str, run_id: str) -> Plan[Row | None]:
+    """Read a run with the database clock (``now_us``)."""
+    return (yield from one_or_none(READ_RUN, space=space, run_id=run_id))
+
+
+def listing(space: str, thread_id: str | None, rows: int) -> Plan[list[Row]]:
+    """Read the newest runs, of one thread or of all."""
+    return list((yield from many(LIST_RUNS, space=space, thread=thread_id, page_rows=rows)))
+
+
+def open_of_thread(space: str, thread_id: str) -> Plan[list[Row]]:
+    """Read a thread's open runs, oldest first."""
+    return list((yield from many(READ_OPEN, space=space, thread_id=thread_id)))
+
+
+def claimable(space: str, graphs: list[str], rows: int) -> Plan[list[Row]]:
+    """Read what may be claimed now, oldest first (a hint: the claim itself decides under its locks)."""
+    return list((yield from many(CLAIMABLE, space=space, graphs=graphs, page_rows=rows)))
+
+
+def events_after(space: str, run_id: str, after_seq: int, rows: int) -> Plan[list[Row]]:
+    """Read a run's events behind a sequence number."""
+    return list((yield from many(READ_EVENTS, space=space, run_id=run_id, after_seq=after_seq, page_rows=rows)))
+
+
+@dataclass(frozen=True, slots=True)
+class RunRows:
+    """Everything about one run, read in one snapshot."""
+
+    run: Row
+    attempts: list[Row]
+    operations: list[Row]
+    tries: list[Row]
+    checkpoints: list[Row]
+    events: list[Row]
+
+
+def bundle(space: str, run_id: str, event_rows: int) -> Plan[RunRows | None]:
+    """Read everything about one run."""
+    found = yield from run(space, run_id)
+    if found is None:
+        return None
+    key = {"space": space, "run_id": run_id}
+    return RunRows(
+        found,
+        list((yield from many(READ_ATTEMPTS, **key))),
+        list((yield from many(READ_OPERATIONS, **key))),
+        list((yield from many(READ_TRIES, **key))),
+        list((yield from many(READ_RUN_CHECKPOINTS, **key, thread_id=found["thread_id"]))),
+        list((yield from events_after(space, run_id, 0, event_rows))),
+    )

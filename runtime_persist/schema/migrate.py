@@ -1,0 +1,120 @@
+"""Bring a database to the current schema: one path for both databases, safe when many processes start at once."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any, Final
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, inspect, text
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from runtime_persist.dialects import DatabaseUrl, Dialect
+from runtime_persist.errors import InvalidInput, SchemaMissing, SchemaTooNew
+
+VERSION: Final = "1.0"
+"""The schema this code writes: major.minor. The same major with a newer minor is accepted (rolling upgrades)."""
+
+VERSION_TABLE: Final = "rp_schema_version"
+
+
+def _config(dialect: Dialect, **attributes: Any) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+    config.set_main_option("sqlalchemy.url", dialect.offline_url())
+    config.attributes.update(schema=dialect.schema, **attributes)
+    return config
+
+
+def _stored(connection: Connection, schema: str | None) -> str | None:
+    if not inspect(connection).has_table(VERSION_TABLE, schema=schema):
+        return None
+    quoted = connection.dialect.identifier_preparer
+    name = f"{quoted.quote(schema)}.{VERSION_TABLE}" if schema else VERSION_TABLE
+    found: str | None = connection.execute(text(f"SELECT version_num FROM {name}")).scalar()  # noqa: S608 (quoted)
+    return found
+
+
+def check_schema_name(dialect: Dialect) -> None:
+    """Raise InvalidInput for a schema on a database that has none, or an empty name."""
+    if dialect.schema is None:
+        return
+    if dialect.name == "sqlite":
+        msg = "schema= only means something on PostgreSQL; use one SQLite file for each tenant, or space="
+        raise InvalidInput(msg, schema=dialect.schema)
+    if not dialect.schema.strip():
+        msg = "schema= is empty"
+        raise InvalidInput(msg)
+
+
+def current(url: DatabaseUrl, dialect: Dialect) -> str | None:
+    """Return the database's schema version, None when there is none."""
+    return dialect.with_connection(url.location, lambda connection: _stored(connection, dialect.schema))
+
+
+def check(version: str | None) -> None:
+    """Raise SchemaMissing, or SchemaTooNew for a newer major, before anything is written."""
+    if version is None:
+        raise SchemaMissing
+    major, _, minor = version.partition(".")
+    own_major, _, own_minor = VERSION.partition(".")
+    if int(major) > int(own_major):
+        msg = f"the database has schema {version}, this code writes {VERSION}; upgrade runtime_persist first"
+        raise SchemaTooNew(msg, version=version, code_version=VERSION)
+    if (int(major), int(minor)) < (int(own_major), int(own_minor)):
+        msg = f"the database has schema {version}, this code needs {VERSION}; run `runtime-persist db upgrade`"
+        raise SchemaMissing(msg, version=version, code_version=VERSION)
+
+
+def upgrade(url: DatabaseUrl, dialect: Dialect) -> str:
+    """Create or upgrade the tables and return the version; a database that is current is only looked at.
+
+    Raises:
+        SchemaTooNew: newer major than this code.
+        SchemaMissing: the role may not create what is missing.
+
+    """
+    check_schema_name(dialect)
+
+    def work(connection: Connection) -> str:
+        version = _stored(connection, dialect.schema)
+        if version is not None:
+            try:
+                check(version)
+            except SchemaMissing:
+                pass  # older: upgraded below
+            else:
+                return version
+        if dialect.schema is not None:
+            quoted = connection.dialect.identifier_preparer.quote(dialect.schema)
+            connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {quoted}"))
+        command.upgrade(_config(dialect, connection=connection), "head")
+        return VERSION
+
+    try:
+        return dialect.with_connection(url.location, work)
+    except DBAPIError as error:
+        native = error.orig or error
+        if "permission denied" in str(native) or "readonly" in str(native):
+            msg = f"the tables are missing and this role may not create them ({native}); run `runtime-persist db upgrade` with a role that may"  # noqa: E501
+            raise SchemaMissing(msg) from error
+        raise dialect.classify(_cause(native)) from error
+    except (OSError, SQLAlchemyError) as error:
+        raise dialect.classify(error) from error
+
+
+def _cause(error: BaseException) -> BaseException:
+    """Return the database driver's own error below SQLAlchemy's adapter."""
+    return error.__cause__ or error
+
+
+def sql(dialect: Dialect) -> str:
+    """Return the statements that create the tables, to be reviewed or run by somebody with DDL rights."""
+    check_schema_name(dialect)
+    buffer = io.StringIO()
+    config = _config(dialect)
+    config.output_buffer = buffer
+    command.upgrade(config, "head", sql=True)
+    return buffer.getvalue()
