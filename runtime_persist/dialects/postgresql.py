@@ -27,13 +27,14 @@ from sqlalchemy import (
     text,
     true,
 )
-from sqlalchemy.dialects.postgresql import asyncpg
+from sqlalchemy.dialects.postgresql.asyncpg import dialect as asyncpg_dialect
 from sqlalchemy.engine.interfaces import Dialect as SqlAlchemyDialect
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 from sqlalchemy.sql.dml import UpdateBase
 
 from runtime_persist.dialects.base import CompiledBundle, Dialect
+from runtime_persist.dialects.url import asyncpg_address
 from runtime_persist.errors import (
     ConnectionLost,
     DatabaseUnavailable,
@@ -109,7 +110,7 @@ class PostgresDialect(Dialect):
 
     def sqlalchemy(self) -> SqlAlchemyDialect:
         """Return the dialect that writes ``$1::TYPE`` parameters."""
-        return asyncpg.dialect()
+        return asyncpg_dialect()
 
     def bundle(self, bundle: Bundle) -> CompiledBundle:
         """Return the one statement of a bundle."""
@@ -153,7 +154,15 @@ class PostgresDialect(Dialect):
         """Run ``work`` on its own event loop and thread: the caller may be inside a loop."""
 
         async def main() -> R:
-            engine = create_async_engine("postgresql+asyncpg" + location[location.index("://") :], poolclass=NullPool)
+            import asyncpg
+
+            # SQLAlchemy would hand the URL's libpq parameters to asyncpg as keywords, which it refuses.
+            dsn, seconds = asyncpg_address(location)
+            engine = create_async_engine(
+                "postgresql+asyncpg://",
+                async_creator=lambda: asyncpg.connect(dsn, timeout=seconds),
+                poolclass=NullPool,
+            )
             try:
                 async with engine.begin() as connection:
                     lock = text("SELECT pg_advisory_xact_lock(:key)")

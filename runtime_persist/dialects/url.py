@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from runtime_persist.errors import InvalidUrl
 
 MEMORY = ":memory:"
+_CONNECT_TIMEOUT_SECONDS = 10.0
 _SQLITE_PARAMETERS = frozenset({"timeout"})
 _POSTGRES_PARAMETERS = frozenset(
     {"host", "port", "user", "password", "dbname", "sslmode", "sslcert", "sslkey", "sslrootcert", "application_name",
@@ -115,3 +116,14 @@ def _postgresql(text: str) -> DatabaseUrl:
         msg = f"the port in the database URL is not a number: {error}"
         raise InvalidUrl(msg) from error
     return DatabaseUrl("postgresql", "postgresql" + text[text.index("://") :], parameters)
+
+
+def asyncpg_address(location: str) -> tuple[str, float]:
+    """Return a libpq URL as asyncpg takes it, and how many seconds connecting may last.
+
+    ``connect_timeout`` is taken out: asyncpg would send it to the server as a setting.
+    """
+    parts = urlsplit(location)
+    parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
+    seconds = float(parameters.pop("connect_timeout", _CONNECT_TIMEOUT_SECONDS))
+    return urlunsplit(parts._replace(query=urlencode(parameters))), seconds

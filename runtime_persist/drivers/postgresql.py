@@ -15,11 +15,11 @@ from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import asyncpg
 
 from runtime_persist.dialects import Compiled, DatabaseUrl, Dialect
+from runtime_persist.dialects.url import asyncpg_address
 from runtime_persist.drivers.base import Driver, Hook, Job, Mode, arrays_of
 from runtime_persist.errors import Closed, RuntimePersistError
 from runtime_persist.plan import BundleCall, Call, Outcome, Plan, Row, Step
@@ -27,7 +27,6 @@ from runtime_persist.plan import BundleCall, Call, Outcome, Plan, Row, Step
 R = TypeVar("R")
 
 _CONNECTIONS_MAX = 10
-_CONNECT_TIMEOUT_SECONDS = 10.0
 # Array codecs are looked up in the catalogue at first use: done when a connection opens, not inside a command.
 _WARM_UP = "select $1::text[], $2::bytea[], $3::bigint[]"
 
@@ -55,7 +54,7 @@ class PostgresDriver(Driver):
     def __init__(self, url: DatabaseUrl, dialect: Dialect, hook: Hook | None = None) -> None:
         """Start the loop thread; connections are opened when they are needed."""
         super().__init__(url, dialect, hook)
-        self._dsn, self._connect_timeout = _split_timeout(url.location)
+        self._dsn, self._connect_timeout = asyncpg_address(url.location)
         self._loop = asyncio.new_event_loop()
         self._free: deque[_Connection] = deque()
         self._slots = asyncio.Semaphore(_CONNECTIONS_MAX)
@@ -201,11 +200,3 @@ def _outcome(call: BundleCall, row: Any) -> Outcome:
         if fragment.returns and count:
             values[fragment.name] = {name: row[f"{fragment.name}__{name}"] for name in fragment.returns}
     return Outcome(counts, values)
-
-
-def _split_timeout(dsn: str) -> tuple[str, float]:
-    """Return the URL without libpq's ``connect_timeout`` (asyncpg would send it to the server), and the seconds."""
-    parts = urlsplit(dsn)
-    parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
-    seconds = float(parameters.pop("connect_timeout", _CONNECT_TIMEOUT_SECONDS))
-    return urlunsplit(parts._replace(query=urlencode(parameters))), seconds
