@@ -44,5 +44,5 @@ SPEC = ColdCommand(
     dto=AnswerQuestion,
     guard=CONTROL,
     decide=decide,
-    statements=(run_rows.SAVE_RUN,),
+    statements=(run_rows.SAVE_RUN, content.STORE_BLOB),
 )

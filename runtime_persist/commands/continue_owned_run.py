@@ -85,6 +85,7 @@ SPEC = ColdCommand(
     decide=decide,
     statements=(
         taking.OPEN_RUNS,
+        taking.LAST_RUN,
         run_rows.READ_ATTEMPT,
         taking.READ_PROGRESS,
         run_rows.SAVE_RUN,
@@ -92,6 +93,7 @@ SPEC = ColdCommand(
         run_rows.SAVE_ATTEMPT,
         run_rows.INSERT_ATTEMPT,
         run_rows.SAVE_THREAD,
+        content.STORE_BLOB,
     ),
     locks_thread=True,
     locks_run=False,

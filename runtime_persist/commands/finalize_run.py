@@ -102,6 +102,12 @@ SPEC = ColdCommand(
     dto=FinalizeRun,
     guard=LEASE_HELD,
     decide=decide,
-    statements=(run_rows.READ_ATTEMPT, run_rows.SAVE_RUN, run_rows.SAVE_ATTEMPT, run_rows.SAVE_THREAD),
+    statements=(
+        run_rows.READ_ATTEMPT,
+        run_rows.SAVE_RUN,
+        run_rows.SAVE_ATTEMPT,
+        run_rows.SAVE_THREAD,
+        content.STORE_BLOB,
+    ),
     locks_thread=True,
 )

@@ -112,5 +112,5 @@ SPEC = ColdCommand(
     dto=ResolveUnknown,
     guard=CONTROL,
     decide=decide,
-    statements=(operation_rows.READ_BY_ID, run_rows.SAVE_RUN, SETTLE, SETTLE_TRY),
+    statements=(operation_rows.READ_BY_ID, run_rows.SAVE_RUN, SETTLE, SETTLE_TRY, content.STORE_BLOB),
 )

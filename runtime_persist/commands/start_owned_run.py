@@ -92,6 +92,7 @@ SPEC = ColdCommand(
         run_rows.MARK_TRIES_UNKNOWN,
         run_rows.INSERT_ATTEMPT,
         run_rows.SAVE_THREAD,
+        content.STORE_BLOB,
     ),
     locks_thread=True,
     locks_run=False,

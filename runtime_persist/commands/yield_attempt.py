@@ -62,5 +62,5 @@ SPEC = ColdCommand(
     dto=YieldAttempt,
     guard=LEASE_ACTIVE_OPEN,
     decide=decide,
-    statements=(run_rows.READ_ATTEMPT, run_rows.SAVE_RUN, run_rows.SAVE_ATTEMPT),
+    statements=(run_rows.READ_ATTEMPT, run_rows.SAVE_RUN, run_rows.SAVE_ATTEMPT, content.STORE_BLOB),
 )
