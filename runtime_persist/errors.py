@@ -283,6 +283,12 @@ class RunFailed(RuntimePersistError):
     kind = "failed"
 
 
+class RunCancelled(RunFailed):
+    """The run was cancelled."""
+
+    code = "RUN_CANCELLED"
+
+
 # --- the database ---------------------------------------------------------------------------------------------------
 
 

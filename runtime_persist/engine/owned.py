@@ -191,6 +191,13 @@ class OwnedRun:
             future.set_result(True)
         return future
 
+    def forget_waiting(self, checkpoint_id: str, future: Future[bool]) -> None:
+        """Drop a future that gave up waiting."""
+        with self._lock:
+            found = self._waiting.get(checkpoint_id, [])
+            if future in found:
+                found.remove(future)
+
     def stored(self, checkpoint_id: str) -> Future[bool]:
         """Ask the database whether a checkpoint is stored (when this process did not see it committed)."""
         lease = self.lease

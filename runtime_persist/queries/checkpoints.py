@@ -203,3 +203,9 @@ def read_blobs(space: str, owner: str, addresses: Iterable[bytes]) -> Plan[dict[
         return {}
     rows = yield from many(READ_BLOBS, space=space, owner=owner, addresses=wanted)
     return {bytes(row["address"]): bytes(row["content"]) for row in rows}
+
+
+def head(space: str, thread_id: str) -> Plan[str | None]:
+    """Return the id of the root namespace's head."""
+    row = yield from one_or_none(READ_HEAD, space=space, thread_id=thread_id, checkpoint_ns="")
+    return None if row is None else str(row["checkpoint_id"])

@@ -6,6 +6,7 @@ from runtime_persist.schema.attempts import attempts
 from runtime_persist.schema.blobs import blobs
 from runtime_persist.schema.checkpoints import checkpoints
 from runtime_persist.schema.events import events
+from runtime_persist.schema.graphs import graphs
 from runtime_persist.schema.heads import heads
 from runtime_persist.schema.metadata import metadata
 from runtime_persist.schema.operation_tries import operation_tries
@@ -21,6 +22,7 @@ __all__ = [
     "blobs",
     "checkpoints",
     "events",
+    "graphs",
     "heads",
     "metadata",
     "operation_tries",

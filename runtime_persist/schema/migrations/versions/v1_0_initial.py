@@ -84,6 +84,14 @@ def upgrade() -> None:  # noqa: PLR0915 (one statement a table)
         schema=schema,
     )
     op.create_table(
+        "rp_graphs",
+        key("space"),
+        key("graph"),
+        number("registered_us"),
+        sa.PrimaryKeyConstraint("space", "graph", name=op.f("pk_rp_graphs")),
+        schema=schema,
+    )
+    op.create_table(
         "rp_heads",
         key("space"),
         key("thread_id"),

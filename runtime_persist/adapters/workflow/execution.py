@@ -1,0 +1,176 @@
+"""How a graph is executed as a run: where it enters, and what its end means. Shared by owned calls and workers."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphDrained
+from langgraph.pregel import Pregel
+from langgraph.runtime import RunControl
+from langgraph.types import StateSnapshot
+
+from runtime_persist.adapters.workflow import reading
+from runtime_persist.engine import Engine, Flow, OwnedRun, ownership
+from runtime_persist.errors import (
+    Fenced,
+    OperationUnknown,
+    RunNotFound,
+    RunStopping,
+    RuntimePersistError,
+)
+from runtime_persist.plan import Row
+from runtime_persist.queries import runs as run_queries
+
+if TYPE_CHECKING:
+    from runtime_persist.adapters.workflow.saver import WorkflowCheckpointAdapter
+
+_RESUME = "__resume__"
+_QUESTION_KEYS = ("operation_id", "name", "request", "idempotency_key", "try_no", "started_us")
+
+
+@dataclass(slots=True)
+class Execution:
+    """One attempt at executing a graph as a run.
+
+    Attributes:
+        engine: the opened database.
+        owned: the run.
+        graph: a copy of the user's graph that writes under the run's lease.
+        input: what the graph is invoked with.
+        config: and its config.
+        control: asks LangGraph's loop to stop at its next step.
+
+    """
+
+    engine: Engine
+    owned: OwnedRun
+    graph: Pregel[Any, Any, Any, Any]
+    input: Any
+    config: RunnableConfig
+    control: RunControl
+
+    @property
+    def state_config(self) -> RunnableConfig:
+        """Return the config that reads the thread's latest state."""
+        return {"configurable": {"thread_id": self.owned.lease.thread_id}}
+
+    def concluded(self, output: Any, state: StateSnapshot) -> Flow[None]:
+        """Settle the run after the graph ended without an error: finished, or waiting for a person."""
+        self.owned.check()
+        if not state.next:
+            yield from ownership.finish(self.engine, self.owned, output)
+            return
+        question = {
+            "kind": "interrupt" if state.interrupts else "breakpoint",
+            "next": list(state.next),
+            "interrupts": [{"id": found.id, "value": found.value} for found in state.interrupts],
+        }
+        try:
+            yield from ownership.wait_for_person(self.engine, self.owned, "interrupt", question)
+        except RunStopping:
+            yield from ownership.cancel(self.engine, self.owned, self.owned.stop_reason or "cancel")
+
+    def broken(self, error: BaseException) -> Flow[BaseException]:
+        """Settle the run after an error and return the error the caller gets; it never hides a lost lease."""
+        first = self.owned.error
+        try:
+            if isinstance(first, Fenced):
+                self.engine.heartbeats.remove(self.owned)  # the run is not ours: there is nothing to settle
+                return first
+            if first is not None:
+                yield from ownership.fail(self.engine, self.owned, first.code, first.message)
+                return first
+            return (yield from self._settled(error))
+        except RuntimePersistError as failed:
+            self.engine.heartbeats.remove(self.owned)
+            failed.__cause__ = failed.__cause__ or error
+            return failed
+
+    def _settled(self, error: BaseException) -> Flow[BaseException]:
+        engine, owned = self.engine, self.owned
+        if owned.stop_reason is not None and isinstance(error, GraphDrained | RunStopping):
+            yield from ownership.cancel(engine, owned, owned.stop_reason)
+            msg = f"run {owned.lease.run_id} was stopped ({owned.stop_reason})"
+            return RunStopping(msg, run_id=owned.lease.run_id)
+        if isinstance(error, GraphDrained):
+            yield from ownership.drain(engine, owned)
+        elif isinstance(error, OperationUnknown):
+            known = {key: error.details.get(key) for key in _QUESTION_KEYS}
+            yield from ownership.wait_for_person(engine, owned, "ask", {"kind": "unknown_operation", **known})
+        elif isinstance(error, Exception):
+            code = error.code if isinstance(error, RuntimePersistError) else type(error).__name__
+            yield from ownership.fail(engine, owned, code, str(error))
+        elif isinstance(error, GeneratorExit | KeyboardInterrupt | asyncio.CancelledError | SystemExit):
+            yield from ownership.cancel(engine, owned, "caller_left")
+        return error
+
+
+def bound_copy(graph: Pregel[Any, Any, Any, Any], saver: WorkflowCheckpointAdapter) -> Pregel[Any, Any, Any, Any]:
+    """Return a copy of a graph with another saver; copy.copy keeps what Pregel.copy() drops (contract §0.1)."""
+    bound = copy.copy(graph)
+    bound.checkpointer = saver
+    return bound
+
+
+def execution(
+    saver: WorkflowCheckpointAdapter,
+    owned: OwnedRun,
+    graph: Pregel[Any, Any, Any, Any],
+    given: Any,
+    config: RunnableConfig,
+    control: RunControl,
+    checkpoint_id: str | None = None,
+) -> Execution:
+    """Return an execution that enters with ``given``."""
+    owned.drain_with(control)
+    configurable = {key: value for key, value in (config.get("configurable") or {}).items() if key != "checkpoint_id"}
+    configurable |= {"thread_id": owned.lease.thread_id, "run_id": owned.lease.run_id}
+    if checkpoint_id is not None:
+        configurable["checkpoint_id"] = checkpoint_id
+    own: RunnableConfig = {**config, "configurable": configurable}
+    engine = saver._core.engine  # noqa: SLF001 (a part of the saver)
+    return Execution(engine, owned, bound_copy(graph, saver.session(owned)), given, own, control)
+
+
+def reentry(
+    saver: WorkflowCheckpointAdapter,
+    owned: OwnedRun,
+    graph: Pregel[Any, Any, Any, Any],
+    config: RunnableConfig,
+    control: RunControl,
+) -> Flow[Execution]:
+    """Return the execution of a further attempt: it starts or resumes, as needed.
+
+    With ``configurable.run_id`` equal to the head's, LangGraph resumes and ignores the input; with nothing of this
+    run stored it starts with it (contract §4.3). A person's answer is sent as long as it was not stored.
+    """
+    run = yield from run_row(owned)
+    engine = saver._core.engine  # noqa: SLF001
+    session = saver.session(owned)
+    head = yield from reading.get_tuple(session, {"configurable": {"thread_id": owned.lease.thread_id}})
+    where = f"of run {owned.lease.run_id}"
+    if run["answer"] is not None:
+        answer = yield from ownership.decode(engine, owned.serde, run["answer"], f"the answer {where}")
+        at_head = head is not None and head.checkpoint["id"] == answer["checkpoint_id"]
+        stored = head is not None and any(write[1] == _RESUME for write in head.pending_writes or ())
+        if at_head and not stored:
+            return execution(saver, owned, graph, answer["command"], config, control)
+    given = yield from ownership.decode(engine, owned.serde, run["input"], f"the input {where}")
+    began = head is not None and (head.metadata or {}).get("run_id") == owned.lease.run_id
+    fork = None if began else run["start_checkpoint_id"]
+    return execution(saver, owned, graph, given, config, control, fork)
+
+
+def run_row(owned: OwnedRun) -> Flow[Row]:
+    """Read the run's row."""
+    lease = owned.lease
+    row = yield owned.coordinator.read("read_run", lambda: run_queries.run(lease.space, lease.run_id))
+    if row is None:
+        msg = f"there is no run {lease.run_id!r}"
+        raise RunNotFound(msg, run_id=lease.run_id)
+    found: Row = row
+    return found

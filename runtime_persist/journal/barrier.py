@@ -1,0 +1,49 @@
+"""The durability barrier: an operation begins only when the checkpoint its task runs on is stored.
+
+Only then is its identity stable: after a crash the same checkpoint gives the same task ids (contract §4.4). The
+wait cannot deadlock: LangGraph submits that put before the task, and its executors are first in, first out.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+
+from runtime_persist.engine import Flow, OwnedRun
+from runtime_persist.errors import CheckpointNotDurable
+from runtime_persist.model import limits
+
+
+def wait_durable(owned: OwnedRun, checkpoint_id: str, name: str, seconds: float = limits.BARRIER_SECONDS) -> Flow[None]:
+    """Wait until a checkpoint is committed.
+
+    Raises:
+        CheckpointNotDurable: it was not within ``seconds`` (a subgraph compiled with checkpointer=False never
+            stores any).
+        RuntimePersistError: what went wrong with the run meanwhile.
+
+    """
+    durable = owned.when_durable(checkpoint_id)
+    if durable.done():
+        yield durable
+        return
+    if (yield owned.stored(checkpoint_id)):
+        owned.durable(checkpoint_id)
+        return
+    timer = threading.Timer(seconds, _give_up, (durable, owned, checkpoint_id, name, seconds))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield durable
+    finally:
+        timer.cancel()
+
+
+def _give_up(durable: Future[bool], owned: OwnedRun, checkpoint_id: str, name: str, seconds: float) -> None:
+    owned.forget_waiting(checkpoint_id, durable)
+    if durable.set_running_or_notify_cancel():
+        msg = (
+            f"operation {name!r} was not started: checkpoint {checkpoint_id} it runs on was not stored within "
+            f"{seconds:g} s (a subgraph with checkpointer=False stores none)"
+        )
+        durable.set_exception(CheckpointNotDurable(msg, checkpoint_id=checkpoint_id))

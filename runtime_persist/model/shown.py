@@ -1,0 +1,28 @@
+"""The status shown to a person: derived when read, never stored (design: domain §3.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runtime_persist.model.states import FINAL_RUN, Control, LeasePhase, RunStatus
+
+
+def shown_status(run: Mapping[str, Any], now_us: int) -> str:
+    """Return what a person is told about a run.
+
+    ``unknown`` is said when nothing proves what became of it: it is lost, or its lease ran out after it may have
+    started. Args: the run's row and the database clock in microseconds.
+    """
+    status = RunStatus(run["status"])
+    if status in FINAL_RUN:
+        return status.value
+    held = run["phase"] != LeasePhase.RELEASED
+    stale = held and run["expires_us"] <= now_us
+    if status is RunStatus.LOST or (stale and status is RunStatus.RUNNING):
+        return "unknown"
+    if run["control"] == Control.STOPPING:
+        return "cancelling"
+    if status is RunStatus.DISPATCHING:
+        return "queued" if stale else "starting"
+    return status.value

@@ -1,0 +1,152 @@
+"""Runtime: one opened database and everything that is done with it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.pregel import Pregel
+
+from runtime_persist.adapters.workflow import BoundGraph, WorkflowCheckpointAdapter
+from runtime_persist.adapters.workflow.core import SaverCore
+from runtime_persist.adapters.workflow.reading import in_thread
+from runtime_persist.commands.register_graph import RegisterGraph
+from runtime_persist.engine import Engine, Flow, arun, ownership, run
+from runtime_persist.engine.lease import Lease
+from runtime_persist.errors import InvalidInput
+from runtime_persist.model import limits
+from runtime_persist.model.ids import thread_id_of
+from runtime_persist.runtime.runs import Runs
+
+
+class Runtime:
+    """An opened database. Make one with :meth:`open`; use it with ``with`` or ``async with``."""
+
+    def __init__(self, engine: Engine, serde: SerializerProtocol | None) -> None:
+        """Use :meth:`open`."""
+        self._engine = engine
+        core = SaverCore(engine, owns_engine=False, optimistic=True)
+        self._saver = WorkflowCheckpointAdapter(core, serde=serde)
+        self._graphs: set[str] = set()
+
+    @classmethod
+    def open(
+        cls,
+        url: str | Path,
+        *,
+        space: str = "default",
+        schema: str | None = None,
+        serde: SerializerProtocol | None = None,
+        auto_setup: bool = True,
+        lease_ttl: float = limits.LEASE_TTL_SECONDS,
+    ) -> Self:
+        """Open a database.
+
+        Args:
+            url: ``sqlite:///path``, ``sqlite:///:memory:``, a file path, ``postgresql://…`` or ``postgres://…``.
+            space: tenant; every row belongs to one.
+            schema: PostgreSQL schema of the tables (None: the connection's default).
+            serde: serializer of values (default: LangGraph's JsonPlusSerializer).
+            auto_setup: create or upgrade the tables.
+            lease_ttl: seconds a lease lasts; it is renewed at a third of that.
+
+        Raises:
+            InvalidUrl, InvalidInput: an argument cannot be used.
+            SchemaMissing, SchemaTooNew, DatabaseUnavailable, MissingDependency: from the database.
+
+        """
+        engine = Engine(url, space=space, schema=schema, auto_setup=auto_setup, lease_ttl=lease_ttl)
+        return cls(engine, serde)
+
+    @property
+    def checkpointer(self) -> WorkflowCheckpointAdapter:
+        """Return the optimistic saver (L0) on the same database."""
+        return self._saver
+
+    @property
+    def engine(self) -> Engine:
+        """Return the engine below (workers and tools of the package use it)."""
+        return self._engine
+
+    @cached_property
+    def runs(self) -> Runs:
+        """Return the runs of this space: start, look, wait, cancel, answer."""
+        return Runs(self._engine, self._saver.serde)
+
+    def bind(self, graph: Pregel[Any, Any, Any, Any], *, name: str) -> BoundGraph:
+        """Return the graph with every call as a run (L1); the graph itself is untouched.
+
+        Args:
+            graph: a compiled LangGraph graph, ``@entrypoint`` or ``create_agent`` result.
+            name: name of the graph, stable over deployments: workers find it by this name.
+
+        Raises:
+            InvalidInput: not a compiled graph, or an empty name.
+
+        """
+        check_graph(graph, name)
+        if name not in self._graphs:
+            run(self.register(name))
+        return BoundGraph(graph, self._saver, name)
+
+    def register(self, name: str) -> Flow[None]:
+        """Note that this space has a graph of that name, so that ``runs.start`` accepts it."""
+        yield self._engine.coordinator.commit(
+            RegisterGraph(space=self._engine.space, command_id=f"register_graph:{name}", graph=name)
+        )
+        self._graphs.add(name)
+
+    def lease(self, *, thread_id: str) -> Lease:
+        """Start, claim and activate a run without a graph, and return its lease; ``with`` releases it.
+
+        Raises:
+            ThreadOwned: another run has the thread.
+            InvalidThreadId: the thread id cannot be used.
+
+        """
+        return Lease(self._engine, run(ownership.take(self._engine, thread_id_of(thread_id))))
+
+    async def alease(self, *, thread_id: str) -> Lease:
+        """Do :meth:`lease` from an event loop; use the result with ``async with``."""
+        return Lease(self._engine, await arun(ownership.take(self._engine, thread_id_of(thread_id))))
+
+    def close(self) -> None:
+        """Finish what is queued and close the database. Leases that are still held run out by themselves."""
+        self._engine.close()
+
+    async def aclose(self) -> None:
+        """Do :meth:`close` without blocking the event loop."""
+        await arun(in_thread(self._engine.close))
+
+    def __enter__(self) -> Self:
+        """Return the runtime."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the database."""
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        """Return the runtime."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the database."""
+        await self.aclose()
+
+
+def check_graph(graph: object, name: object) -> None:
+    """Raise InvalidInput unless this is a compiled graph with a usable name."""
+    if not isinstance(name, str) or not name or "\0" in name:
+        msg = f"a graph needs a non-empty text as name, not {name!r}"
+        raise InvalidInput(msg)
+    if not isinstance(graph, Pregel):
+        msg = f"graph {name!r} is a {type(graph).__name__}, not a compiled graph; call .compile() first"
+        raise InvalidInput(msg, name=name)

@@ -1,0 +1,357 @@
+"""Runs: start, look, wait, cancel, answer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from runtime_persist.commands.answer_question import AnswerQuestion
+from runtime_persist.commands.request_stop import RequestStop
+from runtime_persist.commands.resolve_unknown import ResolveUnknown
+from runtime_persist.engine import Engine, Flow, arun, ownership, run
+from runtime_persist.errors import (
+    CommandMismatch,
+    IdempotencyMismatch,
+    InvalidInput,
+    OperationNotFound,
+    ResultPending,
+    RunCancelled,
+    RunFailed,
+    RunNotFound,
+    UnknownGraph,
+)
+from runtime_persist.model.ids import new_id, thread_id_of
+from runtime_persist.model.keys import fingerprint
+from runtime_persist.model.records import RunRecord
+from runtime_persist.model.states import FINAL_RUN, RunStatus
+from runtime_persist.plan import Row
+from runtime_persist.queries import checkpoints as checkpoint_queries
+from runtime_persist.queries import graphs as graph_queries
+from runtime_persist.queries import runs as run_queries
+
+_FIRST_LOOK_SECONDS = 0.02
+_LONGEST_LOOK_SECONDS = 0.5
+
+
+class Run:
+    """A handle on a run.
+
+    Attributes:
+        run_id: its id.
+        thread_id: its thread.
+
+    """
+
+    def __init__(self, runs: Runs, run_id: str, thread_id: str) -> None:
+        """Use ``runtime.runs.start`` or ``runtime.runs.handle``."""
+        self._runs = runs
+        self.run_id = run_id
+        self.thread_id = thread_id
+
+    def record(self) -> RunRecord:
+        """Return the run as it is now."""
+        return self._runs.get(self.run_id)
+
+    async def arecord(self) -> RunRecord:
+        """Do :meth:`record` from an event loop."""
+        return await self._runs.aget(self.run_id)
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Wait for the run's result; see :meth:`Runs.result`."""
+        return self._runs.result(self.run_id, timeout=timeout)
+
+    async def aresult(self, timeout: float | None = None) -> Any:  # noqa: ASYNC109 (the twin of result)
+        """Do :meth:`result` from an event loop."""
+        return await self._runs.aresult(self.run_id, timeout=timeout)
+
+    def cancel(self) -> str:
+        """Ask for the run to stop; see :meth:`Runs.cancel`."""
+        return self._runs.cancel(self.run_id)
+
+    async def acancel(self) -> str:
+        """Do :meth:`cancel` from an event loop."""
+        return await self._runs.acancel(self.run_id)
+
+
+class Runs:
+    """The runs of a space. Every method has an ``a``-prefixed twin for event loops."""
+
+    def __init__(self, engine: Engine, serde: SerializerProtocol) -> None:
+        """Use ``runtime.runs``."""
+        self._engine = engine
+        self._serde = serde
+
+    def start(
+        self,
+        graph: str,
+        input: Any,  # noqa: A002 (LangGraph's name)
+        *,
+        thread_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Run:
+        """Queue a run for a worker and return a handle on it.
+
+        Args:
+            graph: name of a registered graph (``runtime.bind`` and workers register names).
+            input: the graph's input.
+            thread_id: its thread (None: a new one).
+            idempotency_key: the same key with the same request returns the first run.
+
+        Raises:
+            UnknownGraph: no process of this space ever registered that name; nothing was written.
+            IdempotencyMismatch: the key was used for another request.
+            InvalidThreadId: the thread id cannot be used.
+
+        """
+        return run(self._start(graph, input, thread_id, idempotency_key))
+
+    async def astart(
+        self,
+        graph: str,
+        input: Any,  # noqa: A002 (LangGraph's name)
+        *,
+        thread_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Run:
+        """Do :meth:`start` from an event loop."""
+        return await arun(self._start(graph, input, thread_id, idempotency_key))
+
+    def get(self, run_id: str) -> RunRecord:
+        """Return a run as it is now (raises RunNotFound)."""
+        return run(self._get(run_id))
+
+    async def aget(self, run_id: str) -> RunRecord:
+        """Do :meth:`get` from an event loop."""
+        return await arun(self._get(run_id))
+
+    def list(self, *, thread_id: str | None = None, limit: int = 50) -> list[RunRecord]:
+        """Return the newest runs, of one thread or of all; at most ``limit``."""
+        return run(self._list(thread_id, limit))
+
+    async def alist(self, *, thread_id: str | None = None, limit: int = 50) -> list[RunRecord]:
+        """Do :meth:`list` from an event loop."""
+        return await arun(self._list(thread_id, limit))
+
+    def cancel(self, run_id: str) -> str:
+        """Ask for a run to stop and return its status now.
+
+        A queued or waiting run ends at once. A running one takes no new work; results of work in flight are still
+        accepted, and it ends when it has stopped. Raises RunNotFound.
+        """
+        return run(self._cancel(run_id))
+
+    async def acancel(self, run_id: str) -> str:
+        """Do :meth:`cancel` from an event loop."""
+        return await arun(self._cancel(run_id))
+
+    def result(self, run_id: str, *, timeout: float | None = None) -> Any:
+        """Wait for a run's result.
+
+        Args:
+            run_id: the run.
+            timeout: seconds to wait (None: for ever; 0: only look).
+
+        Raises:
+            ResultPending: no result within ``timeout``; the message has status and question.
+            RunFailed, RunCancelled: it ended without one.
+            RunNotFound: there is no such run.
+
+        """
+        return run(self._result(run_id, timeout))
+
+    async def aresult(self, run_id: str, *, timeout: float | None = None) -> Any:  # noqa: ASYNC109 (the twin)
+        """Do :meth:`result` from an event loop."""
+        return await arun(self._result(run_id, timeout))
+
+    def question(self, run_id: str) -> Any:
+        """Return why a run waits for a person, None when it does not."""
+        return run(self._question(run_id))
+
+    async def aquestion(self, run_id: str) -> Any:
+        """Do :meth:`question` from an event loop."""
+        return await arun(self._question(run_id))
+
+    def answer(self, run_id: str, command: Any) -> str:
+        """Answer a waiting run with a LangGraph ``Command(resume=…)``; it is queued and a worker resumes it.
+
+        Raises:
+            IllegalTransition: the run is not waiting.
+
+        """
+        return run(self._answer(run_id, command))
+
+    async def aanswer(self, run_id: str, command: Any) -> str:
+        """Do :meth:`answer` from an event loop."""
+        return await arun(self._answer(run_id, command))
+
+    def resolve(self, operation_id: str, *, happened: bool, result: Any = None) -> str:
+        """Say what became of an operation whose outcome is unknown; the waiting run is queued.
+
+        Args:
+            operation_id: from the question.
+            happened: True: it counts as succeeded with ``result``; False: it did not happen, and the resumed run
+                calls it again with the same idempotency key.
+            result: what the call would have returned.
+
+        Raises:
+            OperationNotFound, IllegalTransition: nothing to settle.
+
+        """
+        return run(self._resolve(operation_id, happened, result))
+
+    async def aresolve(self, operation_id: str, *, happened: bool, result: Any = None) -> str:
+        """Do :meth:`resolve` from an event loop."""
+        return await arun(self._resolve(operation_id, happened, result))
+
+    def handle(self, run_id: str) -> Run:
+        """Return a handle on a run that exists (raises RunNotFound)."""
+        found = self.get(run_id)
+        return Run(self, found.run_id, found.thread_id)
+
+    # --- one implementation for both --------------------------------------------------------------------------------
+
+    def _start(self, graph: str, given: Any, thread_id: str | None, key: str | None) -> Flow[Run]:
+        engine = self._engine
+        thread = None if thread_id is None else thread_id_of(thread_id)
+        if key is not None and (not isinstance(key, str) or not key or "\0" in key):
+            msg = f"idempotency_key must be a non-empty text, not {key!r}"
+            raise InvalidInput(msg)
+        known: list[str] = yield engine.coordinator.read("read_graphs", lambda: graph_queries.names(engine.space))
+        if graph not in known:
+            msg = (
+                f"no graph is registered as {graph!r} in space {engine.space!r} (known: {', '.join(known) or 'none'}); "
+                "bind it with runtime.bind(graph, name=…) or start a worker that has it"
+            )
+            raise UnknownGraph(msg, graph=str(graph))
+        asked = ownership.request(engine, self._serde, graph, given, thread_id=thread, idempotency_key=key)
+        try:
+            receipt = yield from ownership.queue(engine, asked, thread or new_id())
+        except CommandMismatch as error:
+            msg = f"idempotency key {key!r} was already used for another request"
+            raise IdempotencyMismatch(msg, idempotency_key=key) from error
+        return Run(self, receipt.result["run_id"], receipt.result["thread_id"])
+
+    def _row(self, run_id: str) -> Flow[Row]:
+        engine = self._engine
+        row: Row | None = yield engine.coordinator.read("read_run", lambda: run_queries.run(engine.space, run_id))
+        if row is None:
+            msg = f"there is no run {run_id!r} in space {engine.space!r}"
+            raise RunNotFound(msg, run_id=run_id)
+        return row
+
+    def _get(self, run_id: str) -> Flow[RunRecord]:
+        return RunRecord.of((yield from self._row(run_id)))
+
+    def _list(self, thread_id: str | None, limit: int) -> Flow[list[RunRecord]]:
+        if limit < 0:
+            msg = f"limit must not be negative, got {limit}"
+            raise InvalidInput(msg, limit=limit)
+        engine = self._engine
+        thread = None if thread_id is None else thread_id_of(thread_id)
+        rows = yield engine.coordinator.read(
+            "list_runs", lambda: run_queries.listing(engine.space, thread, limit)
+        )
+        return [RunRecord.of(row) for row in rows]
+
+    def _cancel(self, run_id: str) -> Flow[str]:
+        engine = self._engine
+        receipt = yield engine.coordinator.commit(
+            RequestStop(space=engine.space, command_id=new_id(), actor="user", run_id=run_id)
+        )
+        return str(receipt.result["status"])
+
+    def _result(self, run_id: str, timeout: float | None) -> Flow[Any]:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        pause = _FIRST_LOOK_SECONDS
+        while True:
+            row = yield from self._row(run_id)
+            if RunStatus(row["status"]) in FINAL_RUN:
+                return (yield from self._final(row))
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                record = RunRecord.of(row)
+                asks = yield from self._asked(row)
+                msg = f"run {run_id} has no result yet: it is {record.shown}" + (f"; it asks {asks}" if asks else "")
+                raise ResultPending(msg, run_id=run_id, status=row["status"], question=asks)
+            yield _after(pause if left is None else min(pause, left))
+            pause = min(pause * 1.5, _LONGEST_LOOK_SECONDS)
+
+    def _final(self, row: Row) -> Flow[Any]:
+        run_id, status = row["run_id"], RunStatus(row["status"])
+        if status is RunStatus.SUCCEEDED:
+            return (
+                yield from ownership.decode(self._engine, self._serde, row["result"], f"the result of run {run_id}")
+            )
+        if status is RunStatus.CANCELLED:
+            msg = f"run {run_id} was cancelled ({row['stop_reason'] or 'by its caller'})"
+            raise RunCancelled(msg, run_id=run_id, stop_reason=row["stop_reason"])
+        msg = f"run {run_id} {status.value}: {row['error_code']}: {row['error_summary']}"
+        raise RunFailed(msg, run_id=run_id, error_code=row["error_code"])
+
+    def _asked(self, row: Row) -> Flow[Any]:
+        if row["question"] is None:
+            return None
+        where = f"the question of run {row['run_id']}"
+        return (yield from ownership.decode(self._engine, self._serde, row["question"], where))
+
+    def _question(self, run_id: str) -> Flow[Any]:
+        return (yield from self._asked((yield from self._row(run_id))))
+
+    def _answer(self, run_id: str, command: Any) -> Flow[str]:
+        engine = self._engine
+        row = yield from self._row(run_id)
+        head = yield engine.coordinator.read(
+            "read_head", lambda: checkpoint_queries.head(engine.space, row["thread_id"])
+        )
+        data, blobs = ownership.encode(engine, self._serde, {"checkpoint_id": head, "command": command})
+        receipt = yield engine.coordinator.commit(
+            AnswerQuestion(
+                space=engine.space,
+                command_id=new_id(),
+                actor="user",
+                run_id=run_id,
+                answer=data,
+                owner=engine.owner,
+                blobs=blobs,
+            )
+        )
+        return str(receipt.result["status"])
+
+    def _resolve(self, operation_id: str, happened: bool, result: Any) -> Flow[str]:  # noqa: FBT001 (named outside)
+        engine = self._engine
+        row: Mapping[str, Any] | None = yield engine.coordinator.read(
+            "read_operation", lambda: run_queries.operation(engine.space, operation_id)
+        )
+        if row is None:
+            msg = f"there is no operation {operation_id!r} in space {engine.space!r}"
+            raise OperationNotFound(msg, operation_id=operation_id)
+        data, blobs = ownership.encode(engine, self._serde, result) if happened else (None, ())
+        receipt = yield engine.coordinator.commit(
+            ResolveUnknown(
+                space=engine.space,
+                command_id=new_id(),
+                actor="user",
+                run_id=row["try_run_id"],
+                operation_id=operation_id,
+                happened=happened,
+                result=data,
+                outcome=fingerprint(data or b""),
+                owner=engine.owner,
+                blobs=blobs,
+            )
+        )
+        return str(receipt.result["run_status"])
+
+
+def _after(seconds: float) -> Future[None]:
+    """Return a future that is done after some seconds (a waiting flow must not block an event loop)."""
+    future: Future[None] = Future()
+    timer = threading.Timer(seconds, future.set_result, (None,))
+    timer.daemon = True
+    timer.start()
+    return future

@@ -1,0 +1,340 @@
+"""Where a process can die inside a command, and what must hold whatever it died of.
+
+    for cut in cuts(COMMANDS[ClaimRun], "sqlite"):
+        ...                                    # kill a process there, let another one finish
+        assert check_invariants(read_rows(engine)) == []
+
+The cuts are generated from the commands themselves: from the fragments of a hot command's bundle, from the locks,
+receipt and declared statements of a cold one. A statement that is not declared is therefore not cut; tests compare
+what a command really reached with this list.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import ormsgpack
+from sqlalchemy import Table, select
+from sqlalchemy.sql.selectable import SelectBase
+
+from runtime_persist.adapters.workflow.encoding import addresses
+from runtime_persist.commands import COMMANDS, Spec
+from runtime_persist.commands.parts import events as event_parts
+from runtime_persist.commands.parts import guards, receipts, run_rows
+from runtime_persist.commands.parts.spec import ColdCommand, HotCommand
+from runtime_persist.coordinator.transaction import bundle_of
+from runtime_persist.dialects.sql import bind
+from runtime_persist.engine import Engine
+from runtime_persist.model.payload import PayloadRef
+from runtime_persist.model.states import FINAL_ATTEMPT, FINAL_RUN, LeasePhase
+from runtime_persist.plan import Plan, Query, Row, many
+from runtime_persist.schema import metadata
+from runtime_persist.schema import runs as runs_table
+
+__all__ = ["Cut", "How", "Rows", "check_invariants", "cuts", "queries_of", "read_rows"]
+
+How = Literal["hook", "sent", "waiting", "reply_lost"]
+Rows = Mapping[str, Sequence[Row]]
+
+
+# --- the cuts -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A place inside a command where its process may die.
+
+    Attributes:
+        name: ``command:where:statement``, unique; for ``hook`` the name the driver's hook is called with.
+        statement: the fragment or statement it belongs to; ``begin`` and ``commit`` are statements too.
+        how: what stands between client and database there. ``hook``: the client, just before (or, after COMMIT,
+            just behind) it; ``sent``: the request is on its way; ``waiting``: the server waits for a lock;
+            ``reply_lost``: the server is done and the client has not heard of it.
+
+    """
+
+    name: str
+    statement: str
+    how: How = "hook"
+
+
+def cuts(spec: Spec, dialect_name: str) -> tuple[Cut, ...]:
+    """Return every cut of a command on a database, in the order in which it can be reached."""
+    if isinstance(spec, HotCommand) and dialect_name == "postgresql":
+        return (
+            Cut(f"{spec.name}:before:{spec.name}", spec.name),
+            Cut(f"{spec.name}:sent:{spec.name}", spec.name, "sent"),
+            Cut(f"{spec.name}:waiting:{spec.name}", spec.name, "waiting"),
+            Cut(f"{spec.name}:reply_lost:{spec.name}", spec.name, "reply_lost"),
+        )
+    if isinstance(spec, HotCommand):
+        inside = [fragment.name for fragment in bundle_of(spec).fragments]
+    else:
+        inside = [query.name for query in queries_of(spec)]
+    found: list[Cut] = []
+    for statement in ("begin", *inside):
+        found.append(Cut(f"{spec.name}:before:{statement}", statement))
+        if dialect_name == "postgresql":
+            found.append(Cut(f"{spec.name}:after:{statement}", statement, "reply_lost"))
+    found.append(Cut(f"{spec.name}:before:commit", "commit"))
+    if dialect_name == "postgresql":
+        found.append(Cut(f"{spec.name}:sent:commit", "commit", "sent"))
+        found.append(Cut(f"{spec.name}:reply_lost:commit", "commit", "reply_lost"))
+    found.append(Cut(f"{spec.name}:after:commit", "commit"))
+    return tuple(found)
+
+
+def queries_of(spec: ColdCommand[Any]) -> tuple[Query, ...]:
+    """Return every statement a cold command may run: locks, receipt, its reads, then its writes and events."""
+    locks = []
+    if spec.locks_thread:
+        locks.append(guards.LOCK_THREAD)
+    if spec.locks_run or spec.locks_thread:  # the thread's owner is a run, too
+        locks.append(guards.LOCK_RUN)
+    reads = [query for query in spec.statements if isinstance(query.statement, SelectBase)]
+    writes = [query for query in spec.statements if query not in reads]
+    facts = [event_parts.APPEND_EVENT] if {run_rows.SAVE_RUN, run_rows.INSERT_RUN} & set(writes) else []
+    return (
+        *(locks or [guards.READ_CLOCK]),
+        receipts.READ_RECEIPT,
+        *reads,
+        receipts.WRITE_RECEIPT,
+        *writes,
+        *facts,
+    )
+
+
+# --- the rows -------------------------------------------------------------------------------------------------------
+
+_SHORT = len("rp_")
+_TABLES: dict[str, Table] = {name[_SHORT:]: table for name, table in metadata.tables.items()}
+
+
+def _of_thread(table: Table) -> Any:
+    """Return the condition "belongs to the thread" (content belongs to the space)."""
+    if "thread_id" in table.c:
+        return table.c.thread_id == bind(runs_table.c.thread_id)
+    if "run_id" in table.c:
+        mine = select(runs_table.c.run_id).where(
+            runs_table.c.space == bind(runs_table.c.space),
+            runs_table.c.thread_id == bind(runs_table.c.thread_id),
+        )
+        return table.c.run_id.in_(mine)
+    return table.c.space == bind(table.c.space)
+
+
+_ALL = {
+    name: Query(f"all_{name}", select(table).where(table.c.space == bind(table.c.space)))
+    for name, table in _TABLES.items()
+}
+_THREAD = {
+    name: Query(
+        f"thread_{name}", select(table).where(table.c.space == bind(table.c.space), _of_thread(table))
+    )
+    for name, table in _TABLES.items()
+}
+
+
+def read_rows(engine: Engine, thread_id: str | None = None) -> Rows:
+    """Read all rows of the engine's space (or of one thread of it) in one snapshot, by table name without ``rp_``."""
+
+    def plan() -> Plan[Rows]:
+        found: dict[str, Sequence[Row]] = {}
+        for name in _TABLES:
+            if thread_id is None:
+                found[name] = yield from many(_ALL[name], space=engine.space)
+            else:
+                found[name] = yield from many(_THREAD[name], space=engine.space, thread_id=thread_id)
+        return found
+
+    return engine.coordinator.read("read_rows", plan, snapshot=True).result()
+
+
+# --- the invariants -------------------------------------------------------------------------------------------------
+
+
+def check_invariants(rows: Rows) -> list[str]:
+    """Return what is broken, one text each; nothing when the rows could be the work of complete commands only.
+
+    Args:
+        rows: all rows of a space, or of one thread with the content of its space (:func:`read_rows`).
+
+    """
+    rules = (_events, _epochs, _attempts, _runs, _threads, _operations, _tries, _checkpoints, _content, _receipts)
+    return [text for rule in rules for text in rule(rows)]
+
+
+def _by(rows: Iterable[Row], column: str) -> dict[Any, list[Row]]:
+    found: dict[Any, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row[column]].append(row)
+    return found
+
+
+def _counts(numbers: Iterable[int], last: int) -> bool:
+    return sorted(numbers) == list(range(1, last + 1))
+
+
+def _payload(event: Row) -> Mapping[str, Any]:
+    return ormsgpack.unpackb(event["payload"]) if event["payload"] else {}
+
+
+def _events(rows: Rows) -> Iterator[str]:
+    events = _by(rows["events"], "run_id")
+    for run in rows["runs"]:
+        found = [event["seq"] for event in events.pop(run["run_id"], [])]
+        if not _counts(found, run["event_seq"]):
+            yield f"run {run['run_id']}: events {sorted(found)}, but event_seq is {run['event_seq']}"
+    for run_id in events:
+        yield f"events of run {run_id}, which does not exist"
+
+
+def _epochs(rows: Rows) -> Iterator[str]:
+    claimed = _by((event for event in rows["events"] if event["type"] == "lease.claimed"), "run_id")
+    for run in rows["runs"]:
+        epochs = [_payload(event)["epoch"] for event in claimed[run["run_id"]]]
+        if not _counts(epochs, run["epoch"]):
+            yield f"run {run['run_id']}: leases claimed under epochs {sorted(epochs)}, now {run['epoch']}"
+    newest = {run["run_id"]: run["epoch"] for run in rows["runs"]}
+    for table in ("attempts", "operation_tries", "checkpoints", "writes", "events"):
+        for row in rows[table]:
+            if (row["epoch"] or 0) > newest.get(row["run_id"], row["epoch"] or 0):
+                yield f"{table}: a row of run {row['run_id']} has epoch {row['epoch']}, the run {newest[row['run_id']]}"
+
+
+def _attempts(rows: Rows) -> Iterator[str]:
+    attempts = _by(rows["attempts"], "run_id")
+    for run in rows["runs"]:
+        mine = attempts.pop(run["run_id"], [])
+        name = f"run {run['run_id']} ({run['status']})"
+        if not _counts((attempt["attempt_no"] for attempt in mine), run["attempt_no"]):
+            yield f"{name}: {len(mine)} attempts, but attempt_no is {run['attempt_no']}"
+        last = [attempt["attempt_id"] for attempt in mine if attempt["attempt_no"] == run["attempt_no"]]
+        if last != [run["attempt_id"]] and (last or run["attempt_id"]):
+            yield f"{name}: its attempt is {run['attempt_id']}, its last one {last}"
+        unfinished = [attempt for attempt in mine if attempt["status"] not in FINAL_ATTEMPT]
+        if len(unfinished) > 1 or (unfinished and run["status"] in FINAL_RUN):
+            yield f"{name}: open attempts {[attempt['attempt_id'] for attempt in unfinished]}"
+        if run["status"] == "running" and [attempt["status"] for attempt in unfinished] != ["running"]:
+            yield f"{name}: its attempts are {[attempt['status'] for attempt in mine]}"
+        for attempt in mine:
+            if (attempt["ended_us"] is None) != (attempt["status"] not in FINAL_ATTEMPT):
+                yield f"attempt {attempt['attempt_id']} is {attempt['status']}, ended_us {attempt['ended_us']}"
+    for run_id in attempts:
+        yield f"attempts of run {run_id}, which does not exist"
+
+
+def _runs(rows: Rows) -> Iterator[str]:
+    for run in rows["runs"]:
+        final = run["status"] in FINAL_RUN
+        if final and (run["phase"] != LeasePhase.RELEASED or run["expires_us"]):
+            yield f"run {run['run_id']} is {run['status']} and its lease {run['phase']}"
+        if final != (run["finished_us"] is not None):
+            yield f"run {run['run_id']} is {run['status']}, finished_us {run['finished_us']}"
+        if run["phase"] != LeasePhase.RELEASED and not run["worker_id"]:
+            yield f"run {run['run_id']}: a lease without a worker"
+
+
+def _threads(rows: Rows) -> Iterator[str]:
+    owners = {run["run_id"]: run["thread_id"] for run in rows["runs"]}
+    runs = _by(rows["runs"], "thread_id")
+    for thread in rows["threads"]:
+        owner = thread["owner_run_id"]
+        if owner is not None and owners.get(owner) != thread["thread_id"]:
+            yield f"thread {thread['thread_id']!r} is owned by run {owner}, which is none of its runs"
+        if thread["thread_id"] is None:
+            continue
+        numbers = [run["thread_run_no"] for run in runs.pop(thread["thread_id"], [])]
+        if numbers and not _counts(numbers, thread["run_no"]):
+            yield f"thread {thread['thread_id']!r}: runs numbered {sorted(numbers)}, run_no {thread['run_no']}"
+    for thread_id in runs:
+        yield f"runs of thread {thread_id!r}, which does not exist"
+    for run in rows["runs"]:
+        live = run["phase"] != LeasePhase.RELEASED
+        if live and not any(thread["owner_run_id"] == run["run_id"] for thread in rows["threads"]):
+            yield f"run {run['run_id']} has a lease and does not own its thread"
+
+
+# Status of an operation -> what its last try may be. A failed one may have been given up as unknown.
+_LAST_TRY = {
+    "pending": {"started", "unknown"},
+    "succeeded": {"succeeded"},
+    "failed": {"failed", "unknown", "cancelled"},
+}
+
+
+def _operations(rows: Rows) -> Iterator[str]:
+    tries = _by(rows["operation_tries"], "operation_id")
+    for operation in rows["operations"]:
+        name = f"operation {operation['operation_id']} ({operation['status']})"
+        mine = {row["try_no"]: row["status"] for row in tries.pop(operation["operation_id"], [])}
+        if not _counts(mine, operation["try_no"]):
+            yield f"{name}: tries {sorted(mine)}, but try_no is {operation['try_no']}"
+        elif mine[operation["try_no"]] not in _LAST_TRY[operation["status"]]:
+            yield f"{name}: its last try is {mine[operation['try_no']]}"
+        if any(status == "started" for number, status in mine.items() if number != operation["try_no"]):
+            yield f"{name}: an earlier try is still started: {mine}"
+        if (operation["ended_us"] is None) != (operation["status"] == "pending"):
+            yield f"{name}: ended_us is {operation['ended_us']}"
+    for operation_id in tries:
+        yield f"tries of operation {operation_id}, which does not exist"
+
+
+def _tries(rows: Rows) -> Iterator[str]:
+    told: dict[str, Counter[tuple[str, int]]] = defaultdict(Counter)
+    for event in rows["events"]:
+        facts = _payload(event)
+        if event["type"] in {"operation.started", "operation.completed"} and "operation_id" in facts:
+            told[event["type"]][facts["operation_id"], facts["try_no"]] += 1
+    tries = Counter((row["operation_id"], row["try_no"]) for row in rows["operation_tries"])
+    if tries != told["operation.started"]:
+        yield f"tries {dict(tries)}, but events say {dict(told['operation.started'])} were started"
+    for key, times in told["operation.completed"].items():
+        if times > 1 or key not in tries:
+            yield f"try {key} was completed {times} times"
+
+
+def _checkpoints(rows: Rows) -> Iterator[str]:
+    place = ("thread_id", "checkpoint_ns")
+    stored = {(*(row[name] for name in place), row["checkpoint_id"]) for row in rows["checkpoints"]}
+    heads = {tuple(row[name] for name in place): row["checkpoint_id"] for row in rows["heads"]}
+    for where, checkpoint_id in heads.items():
+        if (*where, checkpoint_id) not in stored:
+            yield f"the head of {where} is {checkpoint_id}, which is not stored"
+    for where in {key[:2] for key in stored} - set(heads):
+        yield f"checkpoints of {where} without a head"
+
+
+def _references(rows: Rows) -> Iterator[tuple[str, bytes]]:
+    """Give what refers to content, and the address."""
+    for checkpoint in rows["checkpoints"]:
+        for address in addresses(checkpoint, []):
+            yield f"checkpoint {checkpoint['checkpoint_id']}", address
+    columns = {"runs": ("input", "question", "answer", "result"), "operations": ("result",), "writes": ("value",)}
+    for table, names in columns.items():
+        for row in rows[table]:
+            for name in names:
+                if row[name] is not None:
+                    address = PayloadRef.decoded(row[name]).address
+                    if address is not None:
+                        yield f"{table}.{name}", address
+
+
+def _content(rows: Rows) -> Iterator[str]:
+    stored = {bytes(blob["address"]) for blob in rows["blobs"]}
+    for what, address in _references(rows):
+        if address not in stored:
+            yield f"{what} refers to content {address.hex()}, which is not stored"
+
+
+def _receipts(rows: Rows) -> Iterator[str]:
+    kinds = {spec.name for spec in COMMANDS.values()}
+    known = {run["run_id"] for run in rows["runs"]}
+    for receipt in rows["receipts"]:
+        if receipt["kind"] not in kinds:
+            yield f"receipt {receipt['command_id']} is of {receipt['kind']}, which is no command"
+        if receipt["run_id"] is not None and receipt["run_id"] not in known:
+            yield f"receipt {receipt['command_id']} is of run {receipt['run_id']}, which does not exist"
