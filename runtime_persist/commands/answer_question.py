@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from runtime_persist.commands.parts import content, run_rows, taking
 from runtime_persist.commands.parts.spec import ColdCommand, Command, Decision, Locked, RunChange
-from runtime_persist.errors import InvariantBroken
+from runtime_persist.errors import IllegalTransition, InvariantBroken
 from runtime_persist.model.guards import CONTROL
 from runtime_persist.model.payload import Blob
 from runtime_persist.model.states import RunStatus
@@ -28,6 +28,9 @@ def decide(command: AnswerQuestion, locked: Locked) -> Plan[Decision]:
     before = locked.run
     if before is None:
         raise InvariantBroken
+    if before["status"] != RunStatus.WAITING_APPROVAL:  # a running run could become queued too: by yielding
+        msg = f"run {command.run_id} is {before['status']}; it waits for no answer"
+        raise IllegalTransition(msg, run_id=command.run_id, status=before["status"])
     run = taking.taken(before, None, locked.now_us)
     run.tell("run.answered")
     run.move(RunStatus.QUEUED, answer=command.answer, question=None, queued_us=locked.now_us)

@@ -24,7 +24,7 @@ _NOT_RUNNING = {RunStatus.CREATED, RunStatus.QUEUED, RunStatus.WAITING_APPROVAL,
 
 
 def decide(command: RequestStop, locked: Locked) -> Plan[Decision]:
-    """Return the run cancelled, or stopping."""
+    """Return the run ended (by its deadline: timed out, else cancelled), or stopping."""
     before = locked.run
     if before is None:
         raise InvariantBroken
@@ -37,7 +37,8 @@ def decide(command: RequestStop, locked: Locked) -> Plan[Decision]:
     run.run |= {"control": Control.STOPPING.value, "stop_reason": command.reason}
     run.tell("run.stop_requested", reason=command.reason)
     if status in _NOT_RUNNING:
-        run.end(RunStatus.CANCELLED, AttemptStatus.CANCELLED, command.reason)
+        late = command.reason == "deadline" and status is not RunStatus.CREATED  # created: never asked to run
+        run.end(RunStatus.TIMED_OUT if late else RunStatus.CANCELLED, AttemptStatus.CANCELLED, command.reason)
     answer = {"status": run.run["status"], "control": run.run["control"]}
     return Decision(answer, runs=[RunChange(before, run.run, run.events)], effects=run.effects)
 

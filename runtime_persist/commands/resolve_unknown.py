@@ -21,6 +21,9 @@ from runtime_persist.schema import operation_tries, operations
 class ResolveUnknown(Command):
     """Settle an unknown try and queue the waiting run.
 
+    Refused: the run does not wait, or the try is not unknown (IllegalTransition); no such operation in the run's
+    thread (OperationNotFound).
+
     Attributes:
         run_id: the run that waits with the question.
         operation_id: the operation.
@@ -73,9 +76,12 @@ def decide(command: ResolveUnknown, locked: Locked) -> Plan[Decision]:
     before = locked.run
     if before is None:
         raise InvariantBroken
+    if before["status"] != RunStatus.WAITING_APPROVAL:  # a running run could become queued too: by yielding
+        msg = f"run {command.run_id} is {before['status']}; it waits for no answer"
+        raise IllegalTransition(msg, run_id=command.run_id, status=before["status"])
     row = yield from operation_rows.by_id(command.space, command.operation_id)
-    if row is None:
-        msg = f"there is no operation {command.operation_id!r}"
+    if row is None or row["thread_id"] != before["thread_id"]:
+        msg = f"there is no operation {command.operation_id!r} in the thread of run {command.run_id}"
         raise OperationNotFound(msg, operation_id=command.operation_id)
     if row["status"] != OperationStatus.PENDING or row["try_status"] != TryStatus.UNKNOWN:
         msg = f"operation {command.operation_id} is {row['status']}, its last try {row['try_status']}: nothing to settle"

@@ -1,0 +1,1 @@
+"""The demo: a real agent whose workers are killed and stopped in the middle of a payment."""

@@ -1,0 +1,7 @@
+"""Recovery bundles: what a run did, what is unknown, and what recovery would do. Read-only."""
+
+from __future__ import annotations
+
+from runtime_persist.inspector.bundle import RecoveryBundle, load_bundle
+
+__all__ = ["RecoveryBundle", "load_bundle"]
