@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from sqlalchemy import ColumnElement, Executable, Select
+if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement, Executable, Select
 
 R = TypeVar("R")
 Row = Mapping[str, Any]
@@ -115,6 +116,12 @@ Step = Call | BundleCall
 Plan = Generator[Step, Any, R]
 
 
+def done(value: R) -> Plan[R]:
+    """Return a plan of no steps that gives ``value``."""
+    return value
+    yield  # type: ignore[unreachable]  # makes it a generator
+
+
 def many(query: Query, **params: Any) -> Plan[Sequence[Row]]:
     """Run a query and return its rows."""
     rows: Sequence[Row] = yield Call(query, params)
@@ -128,7 +135,9 @@ def one_or_none(query: Query, **params: Any) -> Plan[Row | None]:
 
 
 def run_bundle(
-    bundle: Bundle, params: Mapping[str, Any], rows: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
+    bundle: Bundle,
+    params: Mapping[str, Any],
+    rows: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
 ) -> Plan[Outcome]:
     """Run a bundle and return what it did."""
     outcome: Outcome = yield BundleCall(bundle, params, rows or {})

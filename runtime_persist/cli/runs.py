@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -12,7 +12,9 @@ from rich.console import Console
 from runtime_persist.cli.options import database_options, echo_json, json_option, opened
 from runtime_persist.errors import InvalidInput
 from runtime_persist.inspector.render import runs_table
-from runtime_persist.model.records import RunRecord
+
+if TYPE_CHECKING:
+    from runtime_persist.model.records import RunRecord
 
 
 @click.group("run")
@@ -22,13 +24,23 @@ def run_group() -> None:
 
 @run_group.command()
 @click.argument("graph")
-@click.option("--input", "text", default="{}", show_default=True, help="The graph's input as JSON; - reads stdin.")
+@click.option(
+    "--input",
+    "text",
+    default="{}",
+    show_default=True,
+    help="The graph's input as JSON; - reads stdin.",
+)
 @click.option("--thread", default=None, help="Thread id (default: a new one).")
-@click.option("--key", default=None, help="Idempotency key: the same key with the same input is the same run.")
+@click.option(
+    "--key",
+    default=None,
+    help="Idempotency key: the same key with the same input is the same run.",
+)
 @database_options
 @json_option
 def start(
-    graph: str, text: str, thread: str | None, key: str | None, url: str, space: str, schema: str | None, as_json: bool
+    graph: str, text: str, thread: str | None, key: str | None, url: str, space: str, schema: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Queue a run of GRAPH for a worker."""
     given = _json(sys.stdin.read() if text == "-" else text)
@@ -45,7 +57,14 @@ def start(
 @click.option("--limit", default=50, show_default=True, help="At most so many, newest first.")
 @database_options
 @json_option
-def list_runs(thread: str | None, limit: int, url: str, space: str, schema: str | None, as_json: bool) -> None:
+def list_runs(
+    thread: str | None,
+    limit: int,
+    url: str,
+    space: str,
+    schema: str | None,
+    as_json: bool,
+) -> None:
     """List the newest runs."""
     with opened(url, space, schema, auto_setup=False) as runtime:
         found = runtime.runs.list(thread_id=thread, limit=limit)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
-from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -15,22 +13,44 @@ from runtime_persist.cli.options import database_options, opened
 from runtime_persist.model import limits
 from runtime_persist.worker import Worker, load_registry
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import FrameType
+
 
 @click.command()
 @click.argument("registry", metavar="MODULE:ATTRIBUTE")
 @click.option("--slots", default=1, show_default=True, help="Runs executed at the same time.")
-@click.option("--lease-ttl", default=limits.LEASE_TTL_SECONDS, show_default=True, help="Seconds a lease lasts.")
+@click.option(
+    "--lease-ttl",
+    default=limits.LEASE_TTL_SECONDS,
+    show_default=True,
+    help="Seconds a lease lasts.",
+)
 @click.option("--poll", default=0.25, show_default=True, help="Seconds between two looks for work.")
 @click.option("--until-idle", is_flag=True, help="End when there is nothing to do.")
 @database_options
 def worker(
-    registry: str, slots: int, lease_ttl: float, poll: float, until_idle: bool, url: str, space: str, schema: str | None
+    registry: str,
+    slots: int,
+    lease_ttl: float,
+    poll: float,
+    until_idle: bool,
+    url: str,
+    space: str,
+    schema: str | None,
 ) -> None:  # fmt: skip
     """Execute queued runs of the graphs in MODULE:ATTRIBUTE (a dict of name -> graph or factory)."""
     graphs = load_registry(registry)
     console = Console(stderr=True)
     with opened(url, space, schema, lease_ttl=lease_ttl) as runtime:
-        working = Worker(runtime, graphs, slots=slots, poll_seconds=poll, report=lambda w, f: _tell(console, w, f))
+        working = Worker(
+            runtime,
+            graphs,
+            slots=slots,
+            poll_seconds=poll,
+            report=lambda w, f: _tell(console, w, f),
+        )
 
         def stop(_number: int, _frame: FrameType | None) -> None:
             working.stop()

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from runtime_persist.commands.parts import content, run_rows, taking
 from runtime_persist.commands.parts.spec import ColdCommand, Command, Decision, Locked, RunChange
 from runtime_persist.errors import IllegalTransition, InvariantBroken
 from runtime_persist.model.guards import CONTROL
-from runtime_persist.model.payload import Blob
 from runtime_persist.model.states import RunStatus
-from runtime_persist.plan import Plan
+from runtime_persist.plan import done
+
+if TYPE_CHECKING:
+    from runtime_persist.model.payload import Blob
+    from runtime_persist.plan import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +38,13 @@ def decide(command: AnswerQuestion, locked: Locked) -> Plan[Decision]:
     run = taking.taken(before, None, locked.now_us)
     run.tell("run.answered")
     run.move(RunStatus.QUEUED, answer=command.answer, question=None, queued_us=locked.now_us)
-    return Decision(
-        {"status": run.run["status"]},
-        runs=[RunChange(before, run.run, run.events)],
-        effects=content.store(command.space, command.owner, command.blobs),
+    return done(
+        Decision(
+            {"status": run.run["status"]},
+            runs=[RunChange(before, run.run, run.events)],
+            effects=content.store(command.space, command.owner, command.blobs),
+        )
     )
-    yield
 
 
 SPEC = ColdCommand(

@@ -5,22 +5,26 @@ It commits before anything is sent, with the operation's first try; found again,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Executable
-
-from runtime_persist.commands.parts import events, operation_rows
+from runtime_persist.commands.parts import events
 from runtime_persist.commands.parts.guards import FENCE
-from runtime_persist.commands.parts.operation_rows import OperationKey
 from runtime_persist.commands.parts.spec import HotCommand, LeaseCommand, Receipt
 from runtime_persist.dialects.sql import bind, constant, insert, now_us
 from runtime_persist.errors import OperationMismatch, RuntimePersistError
 from runtime_persist.model.guards import LEASE_ACTIVE_OPEN
 from runtime_persist.model.states import OperationStatus, TryStatus
 from runtime_persist.plan import Fragment, Inputs, Outcome, Plan
+from runtime_persist.queries import operations as operation_rows
 from runtime_persist.schema import operation_tries, operations
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sqlalchemy import Executable
+
+    from runtime_persist.queries.operations import OperationKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +104,7 @@ def _params(command: BeginOperation) -> tuple[Mapping[str, Any], Mapping[str, Se
         "node_attempt": command.node_attempt,
         "actor": command.actor,
         "event_payload": events.packed(
-            {"operation_id": command.operation_id, "name": command.key.name, "try_no": 1}
+            {"operation_id": command.operation_id, "name": command.key.name, "try_no": 1},
         ),
     }, {}
 
@@ -112,7 +116,8 @@ def _lookup(command: BeginOperation) -> Plan[Receipt | None]:
 
 def _refuse(command: BeginOperation, _: Outcome) -> RuntimePersistError:
     return OperationMismatch(
-        f"operation {command.key.name} ({command.key.ordinal}) could not be begun", name=command.key.name
+        f"operation {command.key.name} ({command.key.ordinal}) could not be begun",
+        name=command.key.name,
     )
 
 

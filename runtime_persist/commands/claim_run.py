@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from runtime_persist.commands.parts import run_rows, taking
 from runtime_persist.commands.parts.spec import ColdCommand, Decision, Locked, RunChange, ThreadCommand
 from runtime_persist.errors import InvariantBroken, NothingToClaim
 from runtime_persist.model.guards import CLAIM
 from runtime_persist.model.states import AttemptCause, AttemptStatus, RunStatus
-from runtime_persist.plan import Plan
+
+if TYPE_CHECKING:
+    from runtime_persist.plan import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

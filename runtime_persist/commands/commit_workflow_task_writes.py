@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from runtime_persist.commands.parts import write_rows
 from runtime_persist.commands.parts.guards import FENCE
 from runtime_persist.commands.parts.spec import HotCommand, LeaseCommand
-from runtime_persist.commands.parts.write_rows import TaskWrites
 from runtime_persist.errors import InvariantBroken
 from runtime_persist.model.guards import LEASE_ACTIVE
+
+if TYPE_CHECKING:
+    from runtime_persist.commands.parts.write_rows import TaskWrites
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

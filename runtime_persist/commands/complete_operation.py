@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Executable, update
 
-from runtime_persist.commands.parts import content, events, operation_rows
+from runtime_persist.commands.parts import content, events
 from runtime_persist.commands.parts.guards import FENCE
 from runtime_persist.commands.parts.spec import HotCommand, LeaseCommand, Receipt
 from runtime_persist.dialects.sql import bind, constant, now_us
 from runtime_persist.errors import IllegalTransition
 from runtime_persist.model.guards import LEASE_ACTIVE
-from runtime_persist.model.payload import Blob
 from runtime_persist.model.states import OperationStatus
 from runtime_persist.plan import Fragment, Inputs, Plan
+from runtime_persist.queries import operations as operation_rows
 from runtime_persist.schema import operation_tries, operations
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from runtime_persist.model.payload import Blob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +45,37 @@ class CompleteOperation(LeaseCommand):
     blobs: tuple[Blob, ...] = ()
 
     @classmethod
-    def succeeded(cls, *, result: bytes, outcome: bytes, owner: str, blobs: tuple[Blob, ...], **base: Any) -> CompleteOperation:  # noqa: E501
+    def succeeded(
+        cls,
+        *,
+        result: bytes,
+        outcome: bytes,
+        owner: str,
+        blobs: tuple[Blob, ...],
+        **base: Any,
+    ) -> CompleteOperation:
         """Return the command for a call that returned; ``result`` is an encoded payload reference."""
         done = OperationStatus.SUCCEEDED
-        return cls(status=done, try_status=done.value, result=result, outcome=outcome, owner=owner, blobs=blobs, **base)
+        return cls(
+            status=done,
+            try_status=done.value,
+            result=result,
+            outcome=outcome,
+            owner=owner,
+            blobs=blobs,
+            **base,
+        )
 
     @classmethod
-    def failed(cls, *, error_type: str, error_text: str, outcome: bytes, try_status: str = "failed", **base: Any) -> CompleteOperation:  # noqa: E501
+    def failed(
+        cls,
+        *,
+        error_type: str,
+        error_text: str,
+        outcome: bytes,
+        try_status: str = "failed",
+        **base: Any,
+    ) -> CompleteOperation:
         """Return the command for a call that raised (or, with ``try_status="unknown"``, is given up as unknown)."""
         return cls(
             status=OperationStatus.FAILED,
@@ -98,7 +126,9 @@ def _try(inputs: Inputs) -> Executable:
     )
 
 
-def _params(command: CompleteOperation) -> tuple[Mapping[str, Any], Mapping[str, Sequence[Mapping[str, Any]]]]:
+def _params(
+    command: CompleteOperation,
+) -> tuple[Mapping[str, Any], Mapping[str, Sequence[Mapping[str, Any]]]]:
     facts = {
         "operation_id": command.operation_id,
         "name": command.name,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from runtime_persist.commands.parts import content, run_rows, taking
 from runtime_persist.commands.parts.spec import ColdCommand, Decision, Locked, RunChange, ThreadCommand
 from runtime_persist.errors import InvariantBroken, NothingToClaim, RunFailed, ThreadOwned
 from runtime_persist.model.guards import CLAIM
 from runtime_persist.model.lease import EMPTY_DOMAIN_SET
-from runtime_persist.model.payload import Blob
 from runtime_persist.model.states import AttemptCause, AttemptStatus, RunStatus
 from runtime_persist.plan import Plan, one_or_none
+
+if TYPE_CHECKING:
+    from runtime_persist.model.payload import Blob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +44,7 @@ def decide(command: ContinueOwnedRun, locked: Locked) -> Plan[Decision]:
         raise NothingToClaim(msg, last_run_id=last["run_id"] if last else None)
     before = found[0]
     if taking.is_live(before, now) or before["status"] in {RunStatus.CREATED, RunStatus.RETRY_WAIT}:
-        msg = f"thread {command.thread_id!r} has the run {before['run_id']} ({before['status']}); wait for it or cancel it"
+        msg = f"thread {command.thread_id!r} has the run {before['run_id']} ({before['status']}); wait or cancel it"
         raise ThreadOwned(msg, thread_id=command.thread_id, run_id=before["run_id"])
     attempt = yield from run_rows.current_attempt(before)
     run = taking.taken(before, attempt, now)
@@ -56,12 +59,20 @@ def decide(command: ContinueOwnedRun, locked: Locked) -> Plan[Decision]:
         run.move(RunStatus.DISPATCHING)
     run.activate(EMPTY_DOMAIN_SET)
     if attempt is not None and attempt["ended_us"] is None and not takeover:
-        run.attempt = run_rows.move_attempt(attempt, AttemptStatus.CANCELLED, now, termination_reason="superseded")
+        run.attempt = run_rows.move_attempt(
+            attempt,
+            AttemptStatus.CANCELLED,
+            now,
+            termination_reason="superseded",
+        )
         run.effects.append(run_rows.save_attempt(run.attempt))
     cause = AttemptCause.TAKEOVER if takeover else AttemptCause.RESUME if before["attempt_no"] else AttemptCause.INITIAL
     run.add_attempt(command.attempt_id, cause)
     run.start()
-    run.run |= {"question": None, "answer": command.answer if command.answer is not None else before["answer"]}
+    run.run |= {
+        "question": None,
+        "answer": command.answer if command.answer is not None else before["answer"],
+    }
     return Decision(
         {
             "run_id": before["run_id"],

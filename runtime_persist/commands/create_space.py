@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from runtime_persist.commands.parts.spec import ColdCommand, Command, Decision, Locked
 from runtime_persist.dialects.sql import bind, insert
 from runtime_persist.model.guards import CONTROL
-from runtime_persist.plan import Call, Plan, Query
+from runtime_persist.plan import Call, Plan, Query, done
 from runtime_persist.schema import spaces
 
 
@@ -27,8 +27,7 @@ CREATE = Query(
 def decide(command: CreateSpace, locked: Locked) -> Plan[Decision]:
     """Return the insert."""
     row = {"space": command.space, "secret": command.secret, "created_us": locked.now_us}
-    return Decision({}, effects=[Call(CREATE, row)])
-    yield
+    return done(Decision({}, effects=[Call(CREATE, row)]))
 
 
 SPEC = ColdCommand(

@@ -34,13 +34,17 @@ class DeleteThread(ThreadCommand):
 def _of_thread(table: Table) -> Query:
     return Query(
         f"delete_{table.name.removeprefix('rp_')}",
-        delete(table).where(table.c.space == bind(table.c.space), table.c.thread_id == bind(table.c.thread_id)),
+        delete(table).where(
+            table.c.space == bind(table.c.space),
+            table.c.thread_id == bind(table.c.thread_id),
+        ),
     )
 
 
 def _of_runs(table: Table) -> Query:
     own = select(runs.c.run_id).where(
-        runs.c.space == bind(runs.c.space), runs.c.thread_id == bind(runs.c.thread_id)
+        runs.c.space == bind(runs.c.space),
+        runs.c.thread_id == bind(runs.c.thread_id),
     )
     return Query(
         f"delete_{table.name.removeprefix('rp_')}",
@@ -51,12 +55,17 @@ def _of_runs(table: Table) -> Query:
 GREATEST = Query(
     "read_greatest_checkpoint",
     select(func.max(checkpoints.c.checkpoint_id).label("checkpoint_id")).where(
-        checkpoints.c.space == bind(checkpoints.c.space), checkpoints.c.thread_id == bind(checkpoints.c.thread_id)
+        checkpoints.c.space == bind(checkpoints.c.space),
+        checkpoints.c.thread_id == bind(checkpoints.c.thread_id),
     ),
 )
 _BY_THREAD: tuple[Table, ...] = (checkpoints, writes, heads, operations)
 _BY_RUN: tuple[Table, ...] = (attempts, events, operation_tries, receipts)
-DELETES = (*(_of_runs(table) for table in _BY_RUN), *(_of_thread(table) for table in _BY_THREAD), _of_thread(runs))
+DELETES = (
+    *(_of_runs(table) for table in _BY_RUN),
+    *(_of_thread(table) for table in _BY_THREAD),
+    _of_thread(runs),
+)
 MARK = Query(
     "mark_thread_deleted",
     update(threads)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runtime_persist.commands.parts import content, run_rows, taking
 from runtime_persist.commands.parts.spec import ColdCommand, Decision, Locked, RunChange, ThreadCommand
 from runtime_persist.errors import InvariantBroken
 from runtime_persist.model.guards import LEASE_HELD
-from runtime_persist.model.payload import Blob
 from runtime_persist.model.states import AttemptStatus, Control, RunStatus
-from runtime_persist.plan import Plan, Row
+
+if TYPE_CHECKING:
+    from runtime_persist.model.payload import Blob
+    from runtime_persist.plan import Plan, Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +39,24 @@ class FinalizeRun(ThreadCommand):
     @classmethod
     def succeeded(cls, *, result: bytes, owner: str, blobs: tuple[Blob, ...], **base: Any) -> FinalizeRun:
         """Return the command for a graph that returned; ``result`` is an encoded payload reference."""
-        return cls(status=RunStatus.SUCCEEDED, reason="completed", result=result, owner=owner, blobs=blobs, **base)
+        return cls(
+            status=RunStatus.SUCCEEDED,
+            reason="completed",
+            result=result,
+            owner=owner,
+            blobs=blobs,
+            **base,
+        )
 
     @classmethod
     def failed(cls, *, error_code: str, error_summary: str, **base: Any) -> FinalizeRun:
         """Return the command for a graph that raised, or a run that is given up."""
         return cls(
-            status=RunStatus.FAILED, reason="error", error_code=error_code, error_summary=error_summary, **base
+            status=RunStatus.FAILED,
+            reason="error",
+            error_code=error_code,
+            error_summary=error_summary,
+            **base,
         )
 
     @classmethod

@@ -7,14 +7,12 @@ exist yet is inserted before the receipt, because one statement cannot change a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Executable, and_, or_, select, update
 
 from runtime_persist.commands.parts import checkpoint_rows
-from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
 from runtime_persist.commands.parts.guards import FENCE, Raced
 from runtime_persist.commands.parts.spec import HotCommand, ThreadCommand
 from runtime_persist.dialects.sql import bind, constant, insert, number, words
@@ -22,6 +20,11 @@ from runtime_persist.errors import CheckpointConflict, RuntimePersistError, Stal
 from runtime_persist.model.guards import THREAD
 from runtime_persist.plan import Fragment, Inputs, Outcome
 from runtime_persist.schema import heads
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +62,10 @@ def _lock_head(inputs: Inputs) -> Executable:
 def _new_head(inputs: Inputs) -> Executable:
     wanted = or_(number("expects_head") == constant(0), words("expected_head").is_(None))
     values = inputs.select(
-        bind(heads.c.space), bind(heads.c.thread_id), bind(heads.c.checkpoint_ns), bind(heads.c.checkpoint_id)
+        bind(heads.c.space),
+        bind(heads.c.thread_id),
+        bind(heads.c.checkpoint_ns),
+        bind(heads.c.checkpoint_id),
     ).where(inputs.count("head") == constant(0), wanted)
     return (
         insert(heads)
@@ -95,7 +101,9 @@ def _move_head(inputs: Inputs) -> Executable:
     )
 
 
-def _params(command: PutThreadCheckpoint) -> tuple[Mapping[str, Any], Mapping[str, Sequence[Mapping[str, Any]]]]:
+def _params(
+    command: PutThreadCheckpoint,
+) -> tuple[Mapping[str, Any], Mapping[str, Sequence[Mapping[str, Any]]]]:
     params, rows = checkpoint_rows.params(command, command.row, None, None)
     params |= {
         "thread_hash": command.thread_hash,

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runtime_persist.commands.parts import write_rows
 from runtime_persist.commands.parts.guards import FENCE
 from runtime_persist.commands.parts.spec import HotCommand, ThreadCommand
-from runtime_persist.commands.parts.write_rows import TaskWrites
 from runtime_persist.errors import InvariantBroken
 from runtime_persist.model.guards import THREAD
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from runtime_persist.commands.parts.write_rows import TaskWrites
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from runtime_persist.commands.parts.spec import ColdCommand, Command, Decision, Locked
 from runtime_persist.dialects.sql import bind, insert
 from runtime_persist.model.guards import CONTROL
-from runtime_persist.plan import Call, Plan, Query
+from runtime_persist.plan import Call, Plan, Query, done
 from runtime_persist.schema import graphs
 
 
@@ -27,8 +27,7 @@ REGISTER = Query(
 def decide(command: RegisterGraph, locked: Locked) -> Plan[Decision]:
     """Return the insert."""
     row = {"space": command.space, "graph": command.graph, "registered_us": locked.now_us}
-    return Decision({}, effects=[Call(REGISTER, row)])
-    yield
+    return done(Decision({}, effects=[Call(REGISTER, row)]))
 
 
 SPEC = ColdCommand(

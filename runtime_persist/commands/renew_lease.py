@@ -5,9 +5,8 @@ A heartbeat extends the lease. It never proves that anything runs, and an expire
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Executable, update
 
@@ -16,8 +15,11 @@ from runtime_persist.commands.parts.spec import HotCommand, LeaseCommand, Receip
 from runtime_persist.dialects.sql import bind, now_us, number
 from runtime_persist.errors import InvariantBroken
 from runtime_persist.model.guards import LEASE_HELD
-from runtime_persist.plan import Fragment, Inputs, Outcome, Plan
+from runtime_persist.plan import Fragment, Inputs, Outcome, Plan, done
 from runtime_persist.schema import runs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +42,7 @@ def _extend(inputs: Inputs) -> Executable:
 
 def _never(_: RenewLease) -> Plan[Receipt | None]:
     """A renewal leaves no receipt: sending it again just extends again."""
-    return None
-    yield
+    return done(None)
 
 
 def _answer(_: RenewLease, outcome: Outcome) -> Mapping[str, Any]:

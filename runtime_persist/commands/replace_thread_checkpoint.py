@@ -6,11 +6,11 @@ The stock savers replace the row. The head stays where it is: a re-put is not a 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Executable, update
 
 from runtime_persist.commands.parts import checkpoint_rows, content
-from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
 from runtime_persist.commands.parts.guards import FENCE
 from runtime_persist.commands.parts.spec import HotCommand, ThreadCommand
 from runtime_persist.dialects.sql import bind
@@ -18,6 +18,9 @@ from runtime_persist.errors import StaleWriter
 from runtime_persist.model.guards import THREAD
 from runtime_persist.plan import Fragment, Inputs
 from runtime_persist.schema import checkpoints
+
+if TYPE_CHECKING:
+    from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

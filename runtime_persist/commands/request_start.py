@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from runtime_persist.commands.parts import run_rows, taking
 from runtime_persist.commands.parts.spec import ColdCommand, Decision, LeaseCommand, Locked, RunChange
 from runtime_persist.errors import IllegalTransition, InvariantBroken
 from runtime_persist.model.guards import LEASE_ACTIVE_OPEN
 from runtime_persist.model.states import AttemptStatus
-from runtime_persist.plan import Plan
+
+if TYPE_CHECKING:
+    from runtime_persist.plan import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +36,16 @@ def decide(command: RequestStart, locked: Locked) -> Plan[Decision]:
         raise IllegalTransition(msg, run_id=command.run_id)
     run = taking.taken(before, attempt, locked.now_us)
     started = run_rows.move_attempt(
-        attempt, AttemptStatus.STARTING, locked.now_us, start_requested_us=locked.now_us
+        attempt,
+        AttemptStatus.STARTING,
+        locked.now_us,
+        start_requested_us=locked.now_us,
     )
     run.tell("attempt.start_requested")
     return Decision(
-        {}, runs=[RunChange(before, run.run, run.events)], effects=[run_rows.save_attempt(started)]
+        {},
+        runs=[RunChange(before, run.run, run.events)],
+        effects=[run_rows.save_attempt(started)],
     )
 
 

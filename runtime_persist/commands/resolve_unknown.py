@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sqlalchemy import update
 
-from runtime_persist.commands.parts import content, operation_rows, run_rows, taking
+from runtime_persist.commands.parts import content, run_rows, taking
 from runtime_persist.commands.parts.spec import ColdCommand, Command, Decision, Locked, RunChange
 from runtime_persist.dialects.sql import bind, now_us
 from runtime_persist.errors import IllegalTransition, InvariantBroken, OperationNotFound
 from runtime_persist.model.guards import CONTROL
-from runtime_persist.model.payload import Blob
 from runtime_persist.model.states import OperationStatus, RunStatus, TryStatus
 from runtime_persist.plan import Call, Plan, Query
+from runtime_persist.queries import operations as operation_rows
 from runtime_persist.schema import operation_tries, operations
+
+if TYPE_CHECKING:
+    from runtime_persist.model.payload import Blob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +88,9 @@ def decide(command: ResolveUnknown, locked: Locked) -> Plan[Decision]:
         msg = f"there is no operation {command.operation_id!r} in the thread of run {command.run_id}"
         raise OperationNotFound(msg, operation_id=command.operation_id)
     if row["status"] != OperationStatus.PENDING or row["try_status"] != TryStatus.UNKNOWN:
-        msg = f"operation {command.operation_id} is {row['status']}, its last try {row['try_status']}: nothing to settle"
+        msg = (
+            f"operation {command.operation_id} is {row['status']}, its last try {row['try_status']}: nothing to settle"
+        )
         raise IllegalTransition(msg, operation_id=command.operation_id)
     status = OperationStatus.SUCCEEDED if command.happened else OperationStatus.FAILED
     tried = TryStatus.SUCCEEDED if command.happened else TryStatus.FAILED

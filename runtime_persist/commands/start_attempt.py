@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Executable, null, update
 
-from runtime_persist.commands.parts import events, operation_rows
+from runtime_persist.commands.parts import events
 from runtime_persist.commands.parts.guards import FENCE
 from runtime_persist.commands.parts.spec import HotCommand, LeaseCommand, Receipt
 from runtime_persist.dialects.sql import bind, constant, insert, now_us, number
@@ -17,7 +16,11 @@ from runtime_persist.model.guards import LEASE_ACTIVE_OPEN
 from runtime_persist.model.keys import fingerprint
 from runtime_persist.model.states import OperationStatus, TryStatus
 from runtime_persist.plan import Fragment, Inputs, Plan
+from runtime_persist.queries import operations as operation_rows
 from runtime_persist.schema import operation_tries, operations
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +103,11 @@ def _params(command: StartAttempt) -> tuple[Mapping[str, Any], Mapping[str, Sequ
 
 
 def _fingerprint(command: StartAttempt) -> bytes:
-    return fingerprint(command.operation_id.encode(), str(command.try_no).encode(), str(command.epoch).encode())
+    return fingerprint(
+        command.operation_id.encode(),
+        str(command.try_no).encode(),
+        str(command.epoch).encode(),
+    )
 
 
 def _lookup(command: StartAttempt) -> Plan[Receipt | None]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from runtime_persist.commands.parts import content, run_rows, taking
-from runtime_persist.commands.parts.run_request import RunRequest
 from runtime_persist.commands.parts.spec import ColdCommand, Decision, Locked, RunChange, ThreadCommand
 from runtime_persist.errors import InvariantBroken, ThreadOwned
 from runtime_persist.model.guards import CLAIM
 from runtime_persist.model.lease import EMPTY_DOMAIN_SET
 from runtime_persist.model.states import AttemptCause, AttemptStatus, Control, RunStatus
-from runtime_persist.plan import Plan, Row
+
+if TYPE_CHECKING:
+    from runtime_persist.commands.parts.run_request import RunRequest
+    from runtime_persist.plan import Plan, Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +75,11 @@ def _supersede(row: Row, thread_id: str, now: int) -> Plan[taking.Taken]:
     if left:
         old.lease("superseded", 0)
         old.lose()
-    old.run |= {"control": Control.STOPPING.value, "stop_reason": "superseded"}
-    old.tell("run.stop_requested", reason="superseded")
-    old.end(RunStatus.CANCELLED, AttemptStatus.CANCELLED, "superseded")
+    if row["control"] == Control.OPEN:  # the first stop reason decides
+        old.run |= {"control": Control.STOPPING.value, "stop_reason": "superseded"}
+        old.tell("run.stop_requested", reason="superseded")
+    late = old.run["stop_reason"] == "deadline"
+    old.end(RunStatus.TIMED_OUT if late else RunStatus.CANCELLED, AttemptStatus.CANCELLED, "superseded")
     return old
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from runtime_persist.commands.parts import content, run_rows
-from runtime_persist.commands.parts.run_request import RunRequest
 from runtime_persist.commands.parts.spec import ColdCommand, Decision, Event, Locked, RunChange, ThreadCommand
 from runtime_persist.errors import InvariantBroken
 from runtime_persist.model.guards import CONTROL
 from runtime_persist.model.states import RunStatus
-from runtime_persist.plan import Plan
+from runtime_persist.plan import done
+
+if TYPE_CHECKING:
+    from runtime_persist.commands.parts.run_request import RunRequest
+    from runtime_persist.plan import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,15 +32,16 @@ def decide(command: StartRun, locked: Locked) -> Plan[Decision]:
     created = request.row(thread, now)
     queued = run_rows.move_run(created, RunStatus.QUEUED, now, queued_us=now)
     facts = (Event("run.created", {"graph": request.graph}), Event("run.queued"))
-    return Decision(
-        {"run_id": request.run_id, "thread_id": command.thread_id},
-        runs=[RunChange(None, queued, facts)],
-        effects=[
-            run_rows.save_thread(thread, owner_run_id=thread["owner_run_id"], run_no=thread["run_no"] + 1),
-            *content.store(command.space, request.owner, request.blobs),
-        ],
+    return done(
+        Decision(
+            {"run_id": request.run_id, "thread_id": command.thread_id},
+            runs=[RunChange(None, queued, facts)],
+            effects=[
+                run_rows.save_thread(thread, owner_run_id=thread["owner_run_id"], run_no=thread["run_no"] + 1),
+                *content.store(command.space, request.owner, request.blobs),
+            ],
+        )
     )
-    yield
 
 
 SPEC = ColdCommand(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from runtime_persist.commands.parts import content, run_rows, taking
 from runtime_persist.commands.parts.spec import ColdCommand, Decision, LeaseCommand, Locked, RunChange
 from runtime_persist.errors import InvariantBroken
 from runtime_persist.model.guards import LEASE_ACTIVE_OPEN
-from runtime_persist.model.payload import Blob
 from runtime_persist.model.states import AttemptStatus, LeasePhase, RunStatus
-from runtime_persist.plan import Plan
+
+if TYPE_CHECKING:
+    from runtime_persist.model.payload import Blob
+    from runtime_persist.plan import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +43,20 @@ def decide(command: YieldAttempt, locked: Locked) -> Plan[Decision]:
     run = taking.taken(before, attempt, locked.now_us)
     if attempt is not None:
         yielded = run_rows.move_attempt(
-            attempt, AttemptStatus.YIELDED, locked.now_us, termination_reason=command.reason
+            attempt,
+            AttemptStatus.YIELDED,
+            locked.now_us,
+            termination_reason=command.reason,
         )
         run.effects.append(run_rows.save_attempt(yielded))
         run.tell("attempt.yielded", reason=command.reason)
     waits = command.reason != "drain"
-    changes = {"phase": LeasePhase.RELEASED.value, "expires_us": 0, "question": command.question, "answer": None}
+    changes = {
+        "phase": LeasePhase.RELEASED.value,
+        "expires_us": 0,
+        "question": command.question,
+        "answer": None,
+    }
     if waits:
         run.move(RunStatus.WAITING_APPROVAL, **changes)
     else:

@@ -5,13 +5,17 @@ So nothing is visible before the commit that references it, and an address witho
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from runtime_persist.contentstore.packing import pack, unpack
 from runtime_persist.errors import CheckpointCorrupt
-from runtime_persist.model.keys import SpaceKeys
 from runtime_persist.model.payload import Blob, PayloadRef
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from runtime_persist.model.keys import SpaceKeys
 
 
 @dataclass(slots=True)
@@ -42,9 +46,7 @@ class ContentWriter:
         return tuple(self._blobs[address] for address in sorted(self._blobs))
 
 
-def checked(
-    keys: SpaceKeys, owner: str, ref: PayloadRef, stored: Mapping[bytes, bytes], where: str
-) -> bytes:
+def checked(keys: SpaceKeys, owner: str, ref: PayloadRef, stored: Mapping[bytes, bytes], where: str) -> bytes:
     """Return the bytes a reference stands for.
 
     Args:

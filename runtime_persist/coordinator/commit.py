@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import Future
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from runtime_persist.commands import COMMANDS
 from runtime_persist.commands.parts.spec import Command, HotCommand
 from runtime_persist.coordinator import retry
 from runtime_persist.coordinator.transaction import CommitReceipt, commit_cold, commit_hot
 from runtime_persist.drivers import Driver, Job, Mode
-from runtime_persist.model.keys import SpaceKeys
-from runtime_persist.plan import Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+
+    from runtime_persist.model.keys import SpaceKeys
+    from runtime_persist.plan import Plan
 
 R = TypeVar("R")
 
@@ -44,12 +47,13 @@ class CommitCoordinator:
         spec = COMMANDS[type(command)]
         if isinstance(spec, HotCommand):
             hot = spec
-            return self._submit(
-                hot.name, command.command_id, lambda: commit_hot(hot, command), Mode.HOT
-            )
+            return self._submit(hot.name, command.command_id, lambda: commit_hot(hot, command), Mode.HOT)
         cold = spec
         return self._submit(
-            cold.name, command.command_id, lambda: commit_cold(cold, command), Mode.TRANSACTION
+            cold.name,
+            command.command_id,
+            lambda: commit_cold(cold, command),
+            Mode.TRANSACTION,
         )
 
     def read(self, name: str, plan: Callable[[], Plan[R]], *, snapshot: bool = False) -> Future[R]:
@@ -68,5 +72,5 @@ class CommitCoordinator:
                 mode=mode,
                 delay=retry.delay,
                 surrender=lambda error, maybe: retry.surrender(error, command_id, maybe_committed=maybe),
-            )
+            ),
         )

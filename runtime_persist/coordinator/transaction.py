@@ -7,15 +7,23 @@ in a new statement before the refusal is reported: the command may have been com
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from runtime_persist.commands.parts import events, guards, receipts, run_rows
-from runtime_persist.commands.parts.spec import ColdCommand, Command, HotCommand, Receipt, semantic_fingerprint
+from runtime_persist.commands.parts.spec import (
+    ColdCommand,
+    Command,
+    HotCommand,
+    Receipt,
+    semantic_fingerprint,
+)
 from runtime_persist.errors import CommandMismatch, InvariantBroken, RuntimePersistError, StoreBusy
 from runtime_persist.plan import Bundle, Call, Plan, run_bundle
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +44,7 @@ class CommitReceipt:
     replayed: bool = False
 
 
-@lru_cache(maxsize=None)
+@cache
 def bundle_of(spec: HotCommand[Any]) -> Bundle:
     """Return a hot command's bundle: guard, expectations, receipt, effects with their events."""
     guard = guards.fragments(spec.guard, of_thread=hasattr(spec.dto, "thread_id"))
@@ -85,13 +93,17 @@ def commit_cold(spec: ColdCommand[Any], command: Command) -> Plan[CommitReceipt]
         row, save = run_rows.save(change)
         check_set(save, (yield save))
         facts += events.append(command, row, change.events, locked.now_us)
-    for call in [*decision.effects, *facts]:
+    for call in [*decision.effects, *facts]:  # noqa: UP028 (a list's iterator takes no rows: it has no send)
         yield call
     return CommitReceipt(command.command_id, spec.name, decision.result)
 
 
 def replayed(
-    kind: str, command: Command, stored: Receipt, fingerprint: bytes, refusal: RuntimePersistError | None
+    kind: str,
+    command: Command,
+    stored: Receipt,
+    fingerprint: bytes,
+    refusal: RuntimePersistError | None,
 ) -> CommitReceipt:
     """Answer with the stored receipt, unless it is of another request (then the refusal, if any, is the reason)."""
     if stored.fingerprint == fingerprint:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import os
 import urllib.request
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain.agents import create_agent
-from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -16,6 +15,9 @@ from langchain_core.tools import BaseTool, tool
 
 from runtime_persist import operation
 from runtime_persist.demo import stage
+
+if TYPE_CHECKING:
+    from langchain_core.callbacks import CallbackManagerForLLMRun
 
 _SCRIPT = (
     ("look_up_order", {"order_id": "order-7"}),
@@ -55,7 +57,7 @@ class ScriptedModel(BaseChatModel):
 
 
 def _post(path: str, key: str, body: dict[str, Any]) -> dict[str, Any]:
-    request = urllib.request.Request(  # noqa: S310 (loopback, from our own environment)
+    request = urllib.request.Request(
         f"http://127.0.0.1:{os.environ[stage.PORT]}{path}",
         data=json.dumps(body).encode(),
         headers={"Idempotency-Key": key, "Content-Type": "application/json"},

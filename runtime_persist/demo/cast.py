@@ -11,17 +11,19 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runtime_persist.demo import stage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 LEASE_SECONDS = 2.0
 _PATIENCE_SECONDS = 40.0
 
 
-class DemoFailed(Exception):  # noqa: N818 (ends the demo with its message)
+class DemoFailed(Exception):
     """Something the demo waits for did not come."""
 
 
@@ -46,7 +48,11 @@ class WorkerProcess:
         ]  # fmt: skip
         with log.open("ab") as output:
             self.process = subprocess.Popen(  # noqa: S603 (our own command line)
-                command, env=environment, pass_fds=(tell, hear), stdout=output, stderr=output
+                command,
+                env=environment,
+                pass_fds=(tell, hear),
+                stdout=output,
+                stderr=output,
             )
         os.close(tell)
         os.close(hear)
@@ -89,8 +95,10 @@ class WorkerProcess:
 @contextlib.contextmanager
 def card_processor() -> Iterator[int]:
     """Start the card processor and give its port; it ends with the block."""
-    process = subprocess.Popen(  # noqa: S603 (our own command line)
-        [sys.executable, "-m", "runtime_persist.demo.effect_server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    process = subprocess.Popen(
+        [sys.executable, "-m", "runtime_persist.demo.effect_server"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     try:
         if process.stdin is None or process.stdout is None:
@@ -107,6 +115,6 @@ def card_processor() -> Iterator[int]:
 
 def charges(port: int) -> dict[str, Any]:
     """Return what the card processor recorded."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as reply:  # noqa: S310 (loopback)
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as reply:
         log: dict[str, Any] = json.loads(reply.read())
         return log

@@ -38,11 +38,11 @@ class Ledger:
 
 def _handler(ledger: Ledger) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:  # noqa: N802 (the library's name)
+        def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             self._answer(ledger.charge(self.headers["Idempotency-Key"], body))
 
-        def do_GET(self) -> None:  # noqa: N802 (the library's name)
+        def do_GET(self) -> None:
             self._answer(ledger.log())
 
         def _answer(self, value: dict[str, Any]) -> None:

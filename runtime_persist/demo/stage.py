@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from langgraph.config import get_config
 
@@ -12,12 +12,14 @@ from runtime_persist.commands.commit_workflow_checkpoint import CommitWorkflowCh
 from runtime_persist.commands.commit_workflow_task_writes import CommitWorkflowTaskWrites
 from runtime_persist.commands.finalize_run import FinalizeRun
 from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
-from runtime_persist.commands.parts.spec import Command
 from runtime_persist.commands.parts.write_rows import TaskWrite, TaskWrites
 from runtime_persist.commands.renew_lease import RenewLease
-from runtime_persist.engine import OwnedRun
 from runtime_persist.errors import RuntimePersistError
 from runtime_persist.model.ids import new_id
+
+if TYPE_CHECKING:
+    from runtime_persist.commands.parts.spec import Command
+    from runtime_persist.engine import OwnedRun
 
 PORT: Final = "RUNTIME_PERSIST_DEMO_PORT"
 CUE: Final = "RUNTIME_PERSIST_DEMO_CUE"
@@ -54,7 +56,12 @@ def _sent(owned: OwnedRun, command: Command) -> str:
 
 def _stale_writes(owned: OwnedRun) -> dict[str, Command]:
     lease = owned.lease
-    held: dict[str, Any] = {"space": lease.space, "command_id": new_id(), "run_id": lease.run_id, "epoch": lease.epoch}
+    held: dict[str, Any] = {
+        "space": lease.space,
+        "command_id": new_id(),
+        "run_id": lease.run_id,
+        "epoch": lease.epoch,
+    }
     row = CheckpointRow(
         checkpoint_ns="",
         checkpoint_id=new_id(),
@@ -78,6 +85,9 @@ def _stale_writes(owned: OwnedRun) -> dict[str, Command]:
         "task writes": CommitWorkflowTaskWrites(thread_id=lease.thread_id, given=writes, **held),
         "renewal": RenewLease(ttl_us=1_000_000, **held),
         "final result": FinalizeRun.cancelled(
-            reason="stale", thread_id=lease.thread_id, thread_hash=thread_hash, **held
+            reason="stale",
+            thread_id=lease.thread_id,
+            thread_hash=thread_hash,
+            **held,
         ),
     }

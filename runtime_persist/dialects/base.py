@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from sqlalchemy import Connection, Executable
-from sqlalchemy.engine.interfaces import Dialect as SqlAlchemyDialect
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
-from runtime_persist.errors import RuntimePersistError
-from runtime_persist.plan import Bundle, Fragment, Query
+    from sqlalchemy import Connection, Executable
+    from sqlalchemy.engine.interfaces import Dialect as SqlAlchemyDialect
+
+    from runtime_persist.errors import RuntimePersistError
+    from runtime_persist.plan import Bundle, Fragment, Query
 
 R = TypeVar("R")
 

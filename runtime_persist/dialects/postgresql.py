@@ -8,9 +8,8 @@ that order; the final SELECT always has one row, also when the guard's row does 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import (
     ARRAY,
@@ -28,7 +27,6 @@ from sqlalchemy import (
     true,
 )
 from sqlalchemy.dialects.postgresql.asyncpg import dialect as asyncpg_dialect
-from sqlalchemy.engine.interfaces import Dialect as SqlAlchemyDialect
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 from sqlalchemy.sql.dml import UpdateBase
@@ -43,13 +41,27 @@ from runtime_persist.errors import (
     StoreBusy,
     StoreFailed,
 )
-from runtime_persist.plan import Bundle, Fragment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy.engine.interfaces import Dialect as SqlAlchemyDialect
+
+    from runtime_persist.plan import Bundle, Fragment
 
 R = TypeVar("R")
 
 _MIGRATION_LOCK = 0x72705F6D69677261  # "rp_migra"; a transaction lock: it also works behind a pooler
 _BUSY = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock not available
-_LOST = {"57P01", "57P02", "57P03", "08000", "08003", "08006", "53300"}  # shutdown, start-up, connection, too many
+_LOST = {
+    "57P01",
+    "57P02",
+    "57P03",
+    "08000",
+    "08003",
+    "08006",
+    "53300",
+}  # shutdown, start-up, connection, too many
 _MISSING = {"42P01", "3F000"}  # undefined table, invalid schema name
 _UNAVAILABLE = {"28000", "28P01", "3D000"}  # authorization, password, no such database
 
@@ -95,7 +107,7 @@ def chain(fragment: Fragment, ctes: dict[str, CTE]) -> CTE:
     """Return a fragment as a CTE that reads from the earlier ones."""
     statement: Any = fragment.build(_Chained(fragment, ctes))
     if isinstance(statement, UpdateBase):
-        table: Any = statement.table  # type: ignore[attr-defined]
+        table: Any = statement.table
         wanted = [table.c[name] for name in fragment.returns] or [literal_column("1").label("one")]
         return statement.returning(*wanted).cte(fragment.name)
     # MATERIALIZED: the lock is taken once, before anything that reads it is evaluated.
@@ -110,7 +122,7 @@ class PostgresDialect(Dialect):
 
     def sqlalchemy(self) -> SqlAlchemyDialect:
         """Return the dialect that writes ``$1::TYPE`` parameters."""
-        return asyncpg_dialect()
+        return asyncpg_dialect()  # type: ignore[no-untyped-call]
 
     def bundle(self, bundle: Bundle) -> CompiledBundle:
         """Return the one statement of a bundle."""
@@ -141,7 +153,7 @@ class PostgresDialect(Dialect):
             return StoreBusy(f"PostgreSQL asked to try again: {text}")
         if state in _MISSING:
             return SchemaMissing(
-                f"the database has no runtime_persist tables ({text}); run `runtime-persist db upgrade`"
+                f"the database has no runtime_persist tables ({text}); run `runtime-persist db upgrade`",
             )
         if state in _UNAVAILABLE:
             return DatabaseUnavailable(f"PostgreSQL refused the connection: {text}")

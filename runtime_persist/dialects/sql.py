@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ARRAY, BigInteger, ColumnElement, Text, TextClause, bindparam, literal_column, text
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
-from sqlalchemy.sql.schema import Column
+
+if TYPE_CHECKING:
+    from sqlalchemy.sql.schema import Column
 
 # The ON CONFLICT clauses of PostgreSQL and SQLite have the same text and the same visitor in SQLAlchemy, so one
 # construct compiles on both (dialects/sql tests compile every statement on both).

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
@@ -18,18 +17,29 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.dialects import sqlite
-from sqlalchemy.engine.interfaces import Dialect as SqlAlchemyDialect
 from sqlalchemy.sql.dml import UpdateBase
 
 from runtime_persist.dialects.base import CompiledBundle, CompiledFragment, Dialect
 from runtime_persist.errors import DatabaseUnavailable, RuntimePersistError, StoreBusy, StoreFailed
-from runtime_persist.plan import Bundle, Fragment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy.engine.interfaces import Dialect as SqlAlchemyDialect
+
+    from runtime_persist.plan import Bundle, Fragment
 
 R = TypeVar("R")
 
 _MIGRATION_WAIT_SECONDS = 60.0
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED} if hasattr(sqlite3, "SQLITE_BUSY") else {5, 6}
-_UNAVAILABLE = ("unable to open database", "disk is full", "disk I/O error", "readonly database", "not a database")
+_UNAVAILABLE = (
+    "unable to open database",
+    "disk is full",
+    "disk I/O error",
+    "readonly database",
+    "not a database",
+)
 
 
 class _Bound:
@@ -55,7 +65,7 @@ def write(fragment: Fragment) -> Executable:
     """Return a fragment's own statement; it asks for rows back only when somebody reads them."""
     statement = fragment.build(_Bound())
     if isinstance(statement, UpdateBase) and fragment.returns:
-        table: Any = statement.table  # type: ignore[attr-defined]
+        table: Any = statement.table
         return statement.returning(*(table.c[name] for name in fragment.returns))
     return statement
 

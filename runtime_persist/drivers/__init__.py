@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from runtime_persist.dialects import DatabaseUrl, Dialect
+from typing import TYPE_CHECKING
+
 from runtime_persist.drivers.base import Driver, Hook, Job, Mode
 from runtime_persist.errors import MissingDependency
+
+if TYPE_CHECKING:
+    from runtime_persist.dialects import DatabaseUrl, Dialect
 
 __all__ = ["Driver", "Hook", "Job", "Mode", "open_driver"]
 

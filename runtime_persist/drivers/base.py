@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from runtime_persist.dialects import DatabaseUrl, Dialect
 from runtime_persist.errors import Closed, RuntimePersistError
-from runtime_persist.plan import BundleCall, Plan
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from runtime_persist.dialects import DatabaseUrl, Dialect
+    from runtime_persist.plan import BundleCall, Plan
 
 R = TypeVar("R")
 Hook = Callable[[str], None]

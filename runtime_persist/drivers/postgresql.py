@@ -12,17 +12,20 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Coroutine, Mapping, Sequence
-from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import asyncpg
 
-from runtime_persist.dialects import Compiled, DatabaseUrl, Dialect
 from runtime_persist.dialects.url import asyncpg_address
 from runtime_persist.drivers.base import Driver, Hook, Job, Mode, arrays_of
 from runtime_persist.errors import Closed, RuntimePersistError
 from runtime_persist.plan import BundleCall, Call, Outcome, Plan, Row, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping, Sequence
+    from concurrent.futures import Future
+
+    from runtime_persist.dialects import Compiled, DatabaseUrl, Dialect
 
 R = TypeVar("R")
 

@@ -11,16 +11,19 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from runtime_persist.dialects import DatabaseUrl, Dialect
 from runtime_persist.dialects.url import MEMORY
 from runtime_persist.drivers.base import Driver, Hook, Job
 from runtime_persist.errors import DatabaseUnavailable
 from runtime_persist.model import limits
 from runtime_persist.plan import BundleCall, Call, Outcome, Plan, Row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from runtime_persist.dialects import DatabaseUrl, Dialect
 
 R = TypeVar("R")
 
@@ -126,7 +129,7 @@ class SqliteDriver(Driver):
                 error = self.dialect.classify(native)
                 pause = job.delay(error, tries)
                 if pause is None:
-                    raise job.surrender(error, False) from native  # noqa: FBT003 (rolled back: nothing committed)
+                    raise job.surrender(error, False) from native
             tries += 1
             time.sleep(pause)
 
@@ -202,4 +205,3 @@ class SqliteDriver(Driver):
             if rows and fragment.returns:
                 values[fragment.name] = first
         return Outcome(counts, values)
-

@@ -1,4 +1,4 @@
-"""What adapters and worker share: the opened database, owned runs, heartbeats, one implementation for sync and async."""
+"""What adapters and worker share: the opened database, owned runs, heartbeats, flows for sync and async."""
 
 from __future__ import annotations
 

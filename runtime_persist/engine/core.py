@@ -6,7 +6,7 @@ import os
 import secrets
 import socket
 import threading
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from runtime_persist.commands.create_space import CreateSpace
 from runtime_persist.coordinator import CommitCoordinator
@@ -16,10 +16,13 @@ from runtime_persist.drivers import Hook, open_driver
 from runtime_persist.engine.heartbeat import Heartbeats
 from runtime_persist.errors import Closed, InvalidInput, InvariantBroken
 from runtime_persist.model import limits
-from runtime_persist.model.ids import new_id
+from runtime_persist.model.ids import is_name, new_id
 from runtime_persist.model.keys import SpaceKeys
 from runtime_persist.queries import spaces
 from runtime_persist.schema import migrate
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Engine:
@@ -52,7 +55,7 @@ class Engine:
 
         """
         self.url: DatabaseUrl = parse_url(url)
-        if not isinstance(space, str) or not space or "\0" in space:
+        if not is_name(space):
             msg = f"space must be a non-empty text, not {space!r}"
             raise InvalidInput(msg, space=repr(space))
         if not limits.LEASE_TTL_SECONDS_MIN <= lease_ttl <= limits.LEASE_TTL_SECONDS_MAX:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from runtime_persist.model import limits
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from runtime_persist.coordinator import CommitReceipt
     from runtime_persist.engine.owned import OwnedRun
 
@@ -38,7 +39,11 @@ class Heartbeats:
         with self._changed:
             self._runs.add(run)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._beat, name="runtime-persist-heartbeat", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._beat,
+                    name="runtime-persist-heartbeat",
+                    daemon=True,
+                )
                 self._thread.start()
 
     def remove(self, run: OwnedRun) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from runtime_persist.engine import ownership
-from runtime_persist.engine.core import Engine
 from runtime_persist.engine.flow import arun, run
-from runtime_persist.engine.owned import OwnedRun
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from runtime_persist.engine.core import Engine
+    from runtime_persist.engine.owned import OwnedRun
 
 
 class Lease:
@@ -62,7 +65,10 @@ class Lease:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """Release the lease; after an error the run ends as failed, and the error is not hidden."""
         if error is None:
@@ -77,7 +83,10 @@ class Lease:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """Release the lease; after an error the run ends as failed, and the error is not hidden."""
         if error is None:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Protocol
-
-from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from runtime_persist.commands.renew_lease import RenewLease
 from runtime_persist.errors import Fenced, LeaseExpired, RunStopping, RuntimePersistError
 from runtime_persist.model.ids import new_id
-from runtime_persist.model.lease import ExecutionLease
 from runtime_persist.queries import checkpoints as checkpoint_queries
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from langgraph.checkpoint.serde.base import SerializerProtocol
+
     from runtime_persist.coordinator import CommitCoordinator, CommitReceipt
+    from runtime_persist.model.lease import ExecutionLease
 
 _DURABLE_REMEMBERED = 4_096
 
@@ -135,7 +136,7 @@ class OwnedRun:
                 run_id=lease.run_id,
                 epoch=lease.epoch,
                 ttl_us=int(self.ttl * 1_000_000),
-            )
+            ),
         )
 
     def renewed(self, sent: float, receipt: CommitReceipt) -> None:
@@ -158,7 +159,7 @@ class OwnedRun:
                 f"no renewal of the lease of run {self.lease.run_id} succeeded for {self.ttl} s; claim the run again",
                 run_id=self.lease.run_id,
                 epoch=self.lease.epoch,
-            )
+            ),
         )
 
     # --- which checkpoints are durable --------------------------------------------------------------------------

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from runtime_persist.commands.activate_lease import ActivateLease
@@ -19,9 +17,6 @@ from runtime_persist.commands.start_owned_run import StartOwnedRun
 from runtime_persist.commands.start_run import StartRun
 from runtime_persist.commands.yield_attempt import YieldAttempt
 from runtime_persist.contentstore import ContentWriter, checked
-from runtime_persist.coordinator import CommitReceipt
-from runtime_persist.engine.core import Engine
-from runtime_persist.engine.flow import Flow
 from runtime_persist.engine.owned import OwnedRun
 from runtime_persist.errors import Fenced, RuntimePersistError
 from runtime_persist.model import limits
@@ -29,8 +24,17 @@ from runtime_persist.model.ids import new_id
 from runtime_persist.model.keys import fingerprint
 from runtime_persist.model.lease import EMPTY_DOMAIN_SET, ExecutionLease
 from runtime_persist.model.payload import Blob, PayloadRef
-from runtime_persist.plan import Row
 from runtime_persist.queries import checkpoints as checkpoint_queries
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from langgraph.checkpoint.serde.base import SerializerProtocol
+
+    from runtime_persist.coordinator import CommitReceipt
+    from runtime_persist.engine.core import Engine
+    from runtime_persist.engine.flow import Flow
+    from runtime_persist.plan import Row
 
 _MANUAL = "lease"
 """Graph name of runs that were made by ``runtime.lease()``."""
@@ -50,7 +54,8 @@ def decode(engine: Engine, serde: SerializerProtocol, data: bytes, where: str) -
     address = ref.address
     if address is not None:
         contents = yield engine.coordinator.read(
-            "read_content", lambda: checkpoint_queries.read_blobs(engine.space, engine.owner, [address])
+            "read_content",
+            lambda: checkpoint_queries.read_blobs(engine.space, engine.owner, [address]),
         )
     content = checked(engine.coordinator.keys, engine.owner, ref, contents, where)
     return serde.loads_typed((ref.type, content))
@@ -97,7 +102,7 @@ def queue(engine: Engine, asked: RunRequest, thread_id: str) -> Flow[CommitRecei
     key = asked.idempotency_key
     command_id = f"start_run:{key}" if key is not None else new_id()
     receipt: CommitReceipt = yield engine.coordinator.commit(
-        StartRun(command_id=command_id, actor="user", request=asked, **thread_of(engine, thread_id))
+        StartRun(command_id=command_id, actor="user", request=asked, **thread_of(engine, thread_id)),
     )
     return receipt
 
@@ -113,13 +118,17 @@ def start(engine: Engine, serde: SerializerProtocol, asked: RunRequest, thread_i
             attempt_id=new_id(),
             ttl_us=engine.ttl_us,
             **thread_of(engine, thread_id),
-        )
+        ),
     )
     return own(engine, serde, thread_id, asked.graph, receipt.result)
 
 
 def proceed(
-    engine: Engine, serde: SerializerProtocol, thread_id: str, graph: str, answer: Any = None
+    engine: Engine,
+    serde: SerializerProtocol,
+    thread_id: str,
+    graph: str,
+    answer: Any = None,
 ) -> Flow[OwnedRun]:
     """Continue the thread's open run with a new attempt of this process (raises NothingToClaim, ThreadOwned)."""
     data, blobs = encode(engine, serde, answer) if answer is not None else (None, ())
@@ -134,13 +143,17 @@ def proceed(
             owner=engine.owner,
             blobs=blobs,
             **thread_of(engine, thread_id),
-        )
+        ),
     )
     return own(engine, serde, thread_id, graph, receipt.result)
 
 
 def own(
-    engine: Engine, serde: SerializerProtocol, thread_id: str, graph: str, taken: Mapping[str, Any]
+    engine: Engine,
+    serde: SerializerProtocol,
+    thread_id: str,
+    graph: str,
+    taken: Mapping[str, Any],
 ) -> OwnedRun:
     """Return the owned run of a taken lease; its heartbeats begin."""
     lease = ExecutionLease(
@@ -151,12 +164,23 @@ def own(
         worker_id=engine.worker_id,
         attempt_id=taken["attempt_id"] or "",
     )
-    owned = OwnedRun(engine.coordinator, lease, graph=graph, serde=serde, owner=engine.owner, ttl=engine.lease_ttl)
+    owned = OwnedRun(
+        engine.coordinator,
+        lease,
+        graph=graph,
+        serde=serde,
+        owner=engine.owner,
+        ttl=engine.lease_ttl,
+    )
     engine.heartbeats.add(owned)
     return owned
 
 
-def claim(engine: Engine, serde: SerializerProtocol, candidate: Row) -> Flow[tuple[OwnedRun, Mapping[str, Any]]]:
+def claim(
+    engine: Engine,
+    serde: SerializerProtocol,
+    candidate: Row,
+) -> Flow[tuple[OwnedRun, Mapping[str, Any]]]:
     """Claim a run for a worker (raises NothingToClaim); it may not be started before :func:`activate`."""
     receipt = yield engine.coordinator.commit(
         ClaimRun(
@@ -167,7 +191,7 @@ def claim(engine: Engine, serde: SerializerProtocol, candidate: Row) -> Flow[tup
             attempt_id=new_id(),
             ttl_us=engine.ttl_us,
             **thread_of(engine, candidate["thread_id"]),
-        )
+        ),
     )
     taken = {**receipt.result, "run_id": candidate["run_id"]}
     return own(engine, serde, candidate["thread_id"], candidate["graph"], taken), taken
@@ -180,7 +204,7 @@ def activate(owned: OwnedRun) -> Flow[None]:
     """
     base = _leased(owned)
     receipt = yield owned.coordinator.commit(
-        ActivateLease(command_id=new_id(), revocation=EMPTY_DOMAIN_SET, attempt_id=new_id(), **base)
+        ActivateLease(command_id=new_id(), revocation=EMPTY_DOMAIN_SET, attempt_id=new_id(), **base),
     )
     attempt_id = receipt.result["attempt_id"]
     yield owned.coordinator.commit(RequestStart(command_id=new_id(), attempt_id=attempt_id, **base))
@@ -223,8 +247,13 @@ def wait_for_person(engine: Engine, owned: OwnedRun, reason: str, question: Any)
     engine.heartbeats.remove(owned)
     receipt: CommitReceipt = yield owned.coordinator.commit(
         YieldAttempt(
-            command_id=new_id(), reason=reason, question=data, owner=engine.owner, blobs=blobs, **_leased(owned)
-        )
+            command_id=new_id(),
+            reason=reason,
+            question=data,
+            owner=engine.owner,
+            blobs=blobs,
+            **_leased(owned),
+        ),
     )
     return str(receipt.result["status"])
 
@@ -233,7 +262,7 @@ def drain(engine: Engine, owned: OwnedRun) -> Flow[str]:
     """Queue the run again at its last checkpoint, and release the lease."""
     engine.heartbeats.remove(owned)
     receipt: CommitReceipt = yield owned.coordinator.commit(
-        YieldAttempt(command_id=new_id(), reason="drain", **_leased(owned))
+        YieldAttempt(command_id=new_id(), reason="drain", **_leased(owned)),
     )
     return str(receipt.result["status"])
 

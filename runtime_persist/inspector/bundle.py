@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ormsgpack
 from pydantic import BaseModel, ConfigDict
@@ -13,7 +13,9 @@ from runtime_persist.errors import RunNotFound
 from runtime_persist.inspector.dispatch import Action, plan
 from runtime_persist.model.records import RunRecord
 from runtime_persist.queries import runs as run_queries
-from langgraph.checkpoint.serde.base import SerializerProtocol
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.serde.base import SerializerProtocol
 
 _EVENTS_MAX = 1_000
 
@@ -117,14 +119,21 @@ class RecoveryBundle(_Frozen):
 def load_bundle(engine: Engine, serde: SerializerProtocol, run_id: str) -> Flow[RecoveryBundle]:
     """Read the bundle of a run (raises RunNotFound)."""
     rows: run_queries.RunRows | None = yield engine.coordinator.read(
-        "read_bundle", lambda: run_queries.bundle(engine.space, run_id, _EVENTS_MAX), snapshot=True
+        "read_bundle",
+        lambda: run_queries.bundle(engine.space, run_id, _EVENTS_MAX),
+        snapshot=True,
     )
     if rows is None:
         msg = f"there is no run {run_id!r} in space {engine.space!r}"
         raise RunNotFound(msg, run_id=run_id)
     question = None
     if rows.run["question"] is not None:
-        question = yield from ownership.decode(engine, serde, rows.run["question"], f"the question of run {run_id}")
+        question = yield from ownership.decode(
+            engine,
+            serde,
+            rows.run["question"],
+            f"the question of run {run_id}",
+        )
     run = RunRecord.of(rows.run)
     live = run.shown in {"running", "starting", "cancelling"}
     operations = [_operation(row, rows, live=live) for row in rows.operations]
@@ -153,7 +162,9 @@ def _operation(row: Any, rows: run_queries.RunRows, *, live: bool) -> OperationV
 
 def _checkpoint(row: Any, serde: SerializerProtocol) -> CheckpointView:
     metadata = dict(decoded_metadata(row["metadata"], serde))
-    return CheckpointView.model_validate({**row, "step": metadata.get("step"), "source": metadata.get("source")})
+    return CheckpointView.model_validate(
+        {**row, "step": metadata.get("step"), "source": metadata.get("source")},
+    )
 
 
 def _event(row: Any) -> EventView:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
 from runtime_persist.model.shown import shown_status
 from runtime_persist.model.states import FINAL_RUN, OperationStatus, RunStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 
 class Action(BaseModel):
@@ -71,7 +73,7 @@ def plan(run: Mapping[str, Any], operations: Sequence[Mapping[str, Any]], now_us
                     situation=f"{operation['name']}: its result is stored",
                     action="the stored result is returned",
                     outside="none",
-                )
+                ),
             )
     return actions
 
@@ -80,7 +82,10 @@ def _pending(operation: Mapping[str, Any], *, live: bool) -> Action:
     name, subject = operation["name"], operation["operation_id"]
     if live and operation["try_status"] == "started":
         return Action(
-            subject=subject, situation=f"{name}: a call is in flight", action="nothing", outside="in flight"
+            subject=subject,
+            situation=f"{name}: a call is in flight",
+            action="nothing",
+            outside="in flight",
         )
     situation = f"{name}: try {operation['try_no']} started and nothing proves what became of it"
     done = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.panel import Panel
@@ -10,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from runtime_persist.inspector.bundle import OperationView, RecoveryBundle
-from runtime_persist.model.records import RunRecord
+if TYPE_CHECKING:
+    from runtime_persist.inspector.bundle import OperationView, RecoveryBundle
+    from runtime_persist.model.records import RunRecord
 
 _COLOURS = {
     "succeeded": "green",
@@ -41,7 +43,14 @@ def moment(us: int | None) -> str:
 
 def table(title: str, *columns: str) -> Table:
     """Return an empty table in the house style."""
-    made = Table(title=title, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False)
+    made = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        header_style="dim",
+        box=None,
+        pad_edge=False,
+    )
     for column in columns:
         made.add_column(column, overflow="fold")
     return made
@@ -69,7 +78,10 @@ def bundle(found: RecoveryBundle) -> RenderableType:
     """Return a whole bundle."""
     parts: list[RenderableType] = [_head(found), _attempts(found), _journal(found), _checkpoints(found)]
     if found.question is not None:
-        parts.insert(1, Panel(str(found.question), title="it asks", title_align="left", border_style="yellow"))
+        parts.insert(
+            1,
+            Panel(str(found.question), title="it asks", title_align="left", border_style="yellow"),
+        )
     parts.append(_recovery(found))
     spaced: list[RenderableType] = []
     for part in parts:
@@ -80,9 +92,13 @@ def bundle(found: RecoveryBundle) -> RenderableType:
 def _head(found: RecoveryBundle) -> Panel:
     run = found.run
     lines = Text()
-    lines.append("status   ").append_text(status(run.shown)).append(f"  (stored: {run.status}, control: {run.control})\n")
+    lines.append("status   ").append_text(status(run.shown)).append(
+        f"  (stored: {run.status}, control: {run.control})\n",
+    )
     lines.append(f"graph    {run.graph}\nthread   {run.thread_id}\n")
-    lines.append(f"lease    epoch {run.epoch}, {run.phase}, worker {run.worker_id or '–'}, until {moment(run.expires_us)}\n")
+    lines.append(
+        f"lease    epoch {run.epoch}, {run.phase}, worker {run.worker_id or '–'}, until {moment(run.expires_us)}\n",
+    )
     lines.append(f"history  {run.attempt_no} attempts, {run.takeovers} takeovers, {len(found.events)} events")
     if run.error_code:
         lines.append(f"\nerror    {run.error_code}: {run.error_summary}", style="red")

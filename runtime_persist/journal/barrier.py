@@ -7,14 +7,23 @@ wait cannot deadlock: LangGraph submits that put before the task, and its execut
 from __future__ import annotations
 
 import threading
-from concurrent.futures import Future
+from typing import TYPE_CHECKING
 
-from runtime_persist.engine import Flow, OwnedRun
 from runtime_persist.errors import CheckpointNotDurable
 from runtime_persist.model import limits
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
-def wait_durable(owned: OwnedRun, checkpoint_id: str, name: str, seconds: float = limits.BARRIER_SECONDS) -> Flow[None]:
+    from runtime_persist.engine import Flow, OwnedRun
+
+
+def wait_durable(
+    owned: OwnedRun,
+    checkpoint_id: str,
+    name: str,
+    seconds: float = limits.BARRIER_SECONDS,
+) -> Flow[None]:
     """Wait until a checkpoint is committed.
 
     Raises:

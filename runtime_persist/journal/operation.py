@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from typing import Any, Literal, ParamSpec, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, get_args
 
 from langgraph.errors import GraphBubbleUp
 
@@ -14,7 +13,10 @@ from runtime_persist.errors import InvalidInput, RuntimePersistError
 from runtime_persist.journal import record
 from runtime_persist.journal.bubble import bubbling
 from runtime_persist.journal.place import Place, current_place
-from runtime_persist.model.ids import new_id
+from runtime_persist.model.ids import is_name, new_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -24,7 +26,10 @@ _KEY = "idempotency_key"
 
 
 def operation(
-    *, name: str, on_unknown: OnUnknown = "ask", key: Callable[..., str] | None = None
+    *,
+    name: str,
+    on_unknown: OnUnknown = "ask",
+    key: Callable[..., str] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[..., R]]:
     """Journal a function's calls inside the nodes and tools of a graph that is bound to a run.
 
@@ -59,7 +64,7 @@ def operation(
         LeaseLost, LeaseExpired, RunStopping: the run is not this process's any more, or is being stopped.
 
     """
-    if not isinstance(name, str) or not name or "\0" in name:
+    if not is_name(name):
         msg = f"an operation needs a non-empty text as name, not {name!r}"
         raise InvalidInput(msg)
     if on_unknown not in get_args(OnUnknown):
@@ -90,7 +95,11 @@ class _Operation:
     """A decorated function: sync and async calls differ only in how they wait and how they call it."""
 
     def __init__(
-        self, function: Callable[..., Any], name: str, on_unknown: str, key: Callable[..., str] | None
+        self,
+        function: Callable[..., Any],
+        name: str,
+        on_unknown: str,
+        key: Callable[..., str] | None,
     ) -> None:
         self.function = function
         self.name = name

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables.config import var_child_runnable_config
 
 from runtime_persist.engine import OwnedRun
 from runtime_persist.errors import OperationNeedsRun, OperationUnsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _TASKS_REMEMBERED = 1_024
 
@@ -36,7 +38,7 @@ class Place:
     scratch: Any
 
     def ordinal(self, name: str) -> str:
-        """Return the position of this call among the task's calls of that name: ``#0``, ``#1`` …"""
+        """Return the position of this call among the task's calls of that name: ``#0``, ``#1`` …."""
         with _lock:
             tasks = self.owned.scratch
             key = (self.checkpoint_ns, id(self.scratch), self.node_attempt)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langgraph.errors import GraphBubbleUp
 
 from runtime_persist.commands.begin_operation import BeginOperation
 from runtime_persist.commands.complete_operation import CompleteOperation
-from runtime_persist.commands.parts.operation_rows import OperationKey
 from runtime_persist.commands.start_attempt import StartAttempt
 from runtime_persist.contentstore import ContentWriter, checked
-from runtime_persist.coordinator import CommitReceipt
-from runtime_persist.engine import Flow, OwnedRun
 from runtime_persist.errors import (
     CommandMismatch,
     OperationFailed,
@@ -24,13 +20,20 @@ from runtime_persist.errors import (
     RuntimePersistError,
 )
 from runtime_persist.journal.barrier import wait_durable
-from runtime_persist.journal.place import Place
 from runtime_persist.model import limits
 from runtime_persist.model.ids import new_id
 from runtime_persist.model.keys import fingerprint
 from runtime_persist.model.payload import PayloadRef
 from runtime_persist.model.states import OperationStatus
 from runtime_persist.queries import checkpoints as checkpoint_queries
+from runtime_persist.queries.operations import OperationKey
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from runtime_persist.coordinator import CommitReceipt
+    from runtime_persist.engine import Flow, OwnedRun
+    from runtime_persist.journal.place import Place
 
 _REQUEST_CHARS_MAX = 400
 _UNKNOWN = "OutcomeUnknown"
@@ -52,7 +55,11 @@ class Begun:
 
 
 def begin(
-    place: Place, name: str, ordinal: str, arguments: Mapping[str, Any], on_unknown: str
+    place: Place,
+    name: str,
+    ordinal: str,
+    arguments: Mapping[str, Any],
+    on_unknown: str,
 ) -> Flow[Begun]:
     """Commit that a call is about to be made, or find what is stored about it."""
     owned = place.owned
@@ -60,7 +67,10 @@ def begin(
     said = _serialized(owned, name, "arguments", dict(arguments))
     yield from wait_durable(owned, place.checkpoint_id, name)
     key = OperationKey(
-        thread_id=owned.lease.thread_id, checkpoint_ns=place.checkpoint_ns, name=name, ordinal=ordinal
+        thread_id=owned.lease.thread_id,
+        checkpoint_ns=place.checkpoint_ns,
+        name=name,
+        ordinal=ordinal,
     )
     command = BeginOperation(
         command_id=new_id(),
@@ -93,7 +103,15 @@ def _again(place: Place, row: Mapping[str, Any], on_unknown: str) -> Flow[Begun]
     begun = Begun(owned, name, row["operation_id"], row["try_no"], row["idempotency_key"], call=False)
     if row["status"] == OperationStatus.SUCCEEDED:
         value = yield from _result(owned, row)
-        return Begun(owned, name, begun.operation_id, begun.try_no, begun.idempotency_key, call=False, value=value)
+        return Begun(
+            owned,
+            name,
+            begun.operation_id,
+            begun.try_no,
+            begun.idempotency_key,
+            call=False,
+            value=value,
+        )
     if row["status"] == OperationStatus.FAILED:
         if _replay_failure(place, row):
             msg = f"operation {name!r} failed: {row['error_type']}: {row['error_text']}"
@@ -110,7 +128,7 @@ def _again(place: Place, row: Mapping[str, Any], on_unknown: str) -> Flow[Begun]
                 outcome=fingerprint(_UNKNOWN.encode()),
                 try_status="unknown",
                 **_completing(begun),
-            )
+            ),
         )
         msg = f"operation {name!r} failed: {text}"
         raise OperationFailed(msg, operation_id=begun.operation_id, error_type=_UNKNOWN)
@@ -153,7 +171,7 @@ def _next_try(place: Place, begun: Begun) -> Flow[Begun]:
             try_no=begun.try_no + 1,
             node_attempt=place.node_attempt,
             **_leased(owned),
-        )
+        ),
     )
     return Begun(owned, begun.name, begun.operation_id, begun.try_no + 1, begun.idempotency_key, call=True)
 
@@ -208,10 +226,13 @@ def _result(owned: OwnedRun, row: Mapping[str, Any]) -> Flow[Any]:
     if address is not None:
         space = owned.lease.space
         contents = yield owned.coordinator.read(
-            "read_content", lambda: checkpoint_queries.read_blobs(space, owned.owner, [address])
+            "read_content",
+            lambda: checkpoint_queries.read_blobs(space, owned.owner, [address]),
         )
     where = f"the result of operation {row['name']!r} ({row['operation_id']})"
-    return owned.serde.loads_typed((ref.type, checked(owned.coordinator.keys, owned.owner, ref, contents, where)))
+    return owned.serde.loads_typed(
+        (ref.type, checked(owned.coordinator.keys, owned.owner, ref, contents, where)),
+    )
 
 
 def _serialized(owned: OwnedRun, name: str, what: str, value: Any) -> tuple[str, bytes]:

@@ -25,7 +25,9 @@ def thread_id_of(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str):
-        msg = f"thread_id must be a text or an int, not {type(value).__name__}; pass config['configurable']['thread_id']"
+        msg = (
+            f"thread_id must be a text or an int, not {type(value).__name__}; pass config['configurable']['thread_id']"
+        )
         raise InvalidThreadId(msg, thread_id=repr(value))
     if not value:
         msg = "thread_id is empty; pass a non-empty text in config['configurable']['thread_id']"
@@ -42,3 +44,8 @@ def thread_id_of(value: object) -> str:
         msg = f"thread_id has {size} bytes of UTF-8; at most {limits.THREAD_ID_BYTES_MAX} are allowed"
         raise InvalidThreadId(msg)
     return value
+
+
+def is_name(value: object) -> bool:
+    """Return whether a value can name a space, a graph, an operation or a key: a non-empty text without NUL."""
+    return isinstance(value, str) and bool(value) and "\0" not in value

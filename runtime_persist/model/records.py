@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
 from runtime_persist.model.shown import shown_status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class RunRecord(BaseModel):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runtime_persist.model.states import FINAL_RUN, Control, LeasePhase, RunStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def shown_status(run: Mapping[str, Any], now_us: int) -> str:

@@ -119,7 +119,12 @@ Addresses = Callable[[Row, list[Row]], Iterable[bytes]]
 
 
 def one(
-    space: str, owner: str, thread_id: str, ns: str, checkpoint_id: str | None, addresses: Addresses
+    space: str,
+    owner: str,
+    thread_id: str,
+    ns: str,
+    checkpoint_id: str | None,
+    addresses: Addresses,
 ) -> Plan[Stored | None]:
     """Read a checkpoint (None: the head of the namespace) with its writes and content."""
     key = {"space": space, "thread_id": thread_id, "checkpoint_ns": ns}
@@ -136,14 +141,23 @@ def one(
 def body(space: str, thread_id: str, ns: str, checkpoint_id: str) -> Plan[bytes | None]:
     """Read only the body of a checkpoint."""
     row = yield from one_or_none(
-        READ_CHECKPOINT, space=space, thread_id=thread_id, checkpoint_ns=ns, checkpoint_id=checkpoint_id
+        READ_CHECKPOINT,
+        space=space,
+        thread_id=thread_id,
+        checkpoint_ns=ns,
+        checkpoint_id=checkpoint_id,
     )
     return None if row is None else bytes(row["body"])
 
 
 def exists(space: str, thread_id: str, checkpoint_id: str) -> Plan[bool]:
     """Return whether a checkpoint is stored, in any namespace of the thread."""
-    row = yield from one_or_none(CHECKPOINT_EXISTS, space=space, thread_id=thread_id, checkpoint_id=checkpoint_id)
+    row = yield from one_or_none(
+        CHECKPOINT_EXISTS,
+        space=space,
+        thread_id=thread_id,
+        checkpoint_id=checkpoint_id,
+    )
     return row is not None
 
 
@@ -157,7 +171,13 @@ class Page:
 
 
 def page(
-    space: str, owner: str, thread_id: str | None, ns: str | None, place: Page, rows: int, addresses: Addresses
+    space: str,
+    owner: str,
+    thread_id: str | None,
+    ns: str | None,
+    place: Page,
+    rows: int,
+    addresses: Addresses,
 ) -> Plan[list[Stored]]:
     """Read one page of checkpoints, newest first, with their writes and content."""
     query = LIST_ALL if thread_id is None else LIST_THREAD if ns is None else LIST_NAMESPACE
@@ -181,7 +201,11 @@ def _complete(space: str, owner: str, rows: list[Row], addresses: Addresses) -> 
     by_checkpoint: dict[tuple[str, str, str], list[Row]] = {}
     for (thread_id, ns), ids in groups.items():
         found = yield from many(
-            READ_WRITES, space=space, thread_id=thread_id, checkpoint_ns=ns, checkpoint_ids=ids
+            READ_WRITES,
+            space=space,
+            thread_id=thread_id,
+            checkpoint_ns=ns,
+            checkpoint_ids=ids,
         )
         for write in found:
             by_checkpoint.setdefault((thread_id, ns, write["checkpoint_id"]), []).append(write)

@@ -9,7 +9,8 @@ from runtime_persist.plan import Plan, Query, many
 from runtime_persist.schema import graphs
 
 READ_GRAPHS = Query(
-    "read_graphs", select(graphs.c.graph).where(graphs.c.space == bind(graphs.c.space)).order_by(graphs.c.graph)
+    "read_graphs",
+    select(graphs.c.graph).where(graphs.c.space == bind(graphs.c.space)).order_by(graphs.c.graph),
 )
 
 

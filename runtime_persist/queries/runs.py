@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from sqlalchemy import and_, bindparam, exists, or_, select
 from sqlalchemy.types import BigInteger
 
-from runtime_persist.commands.parts import operation_rows
 from runtime_persist.dialects.sql import among, bind, constant, now_us, words
 from runtime_persist.model.states import FINAL_RUN, LeasePhase, RunStatus
 from runtime_persist.plan import Plan, Query, Row, many, one_or_none
@@ -48,7 +47,7 @@ CLAIMABLE = Query(
             _R.status == constant(RunStatus.QUEUED.value),
             and_(
                 _R.status.in_(
-                    [constant(s.value) for s in (RunStatus.DISPATCHING, RunStatus.RUNNING, RunStatus.LOST)]
+                    [constant(s.value) for s in (RunStatus.DISPATCHING, RunStatus.RUNNING, RunStatus.LOST)],
                 ),
                 _R.phase != constant(LeasePhase.RELEASED.value),
                 _R.expires_us <= now_us(),
@@ -84,7 +83,8 @@ READ_EVENTS = Query(
     .limit(_PAGE),
 )
 _TOUCHED = select(operation_tries.c.operation_id).where(
-    operation_tries.c.space == bind(_R.space), operation_tries.c.run_id == bind(_R.run_id)
+    operation_tries.c.space == bind(_R.space),
+    operation_tries.c.run_id == bind(_R.run_id),
 )
 READ_OPERATIONS = Query(
     "read_run_operations",
@@ -119,9 +119,6 @@ READ_RUN_CHECKPOINTS = Query(
     .order_by(checkpoints.c.checkpoint_id),
 )
 
-OPERATION_BY_ID = operation_rows.READ_BY_ID
-operation = operation_rows.by_id
-
 
 def run(space: str, run_id: str) -> Plan[Row | None]:
     """Read a run with the database clock (``now_us``)."""
@@ -145,7 +142,9 @@ def claimable(space: str, graphs: list[str], rows: int) -> Plan[list[Row]]:
 
 def events_after(space: str, run_id: str, after_seq: int, rows: int) -> Plan[list[Row]]:
     """Read a run's events behind a sequence number."""
-    return list((yield from many(READ_EVENTS, space=space, run_id=run_id, after_seq=after_seq, page_rows=rows)))
+    return list(
+        (yield from many(READ_EVENTS, space=space, run_id=run_id, after_seq=after_seq, page_rows=rows)),
+    )
 
 
 @dataclass(frozen=True, slots=True)

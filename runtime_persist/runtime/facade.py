@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from functools import cached_property
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.pregel import Pregel
 
 from runtime_persist.adapters.workflow import BoundGraph, WorkflowCheckpointAdapter
@@ -18,8 +15,14 @@ from runtime_persist.engine import Engine, Flow, arun, ownership, run
 from runtime_persist.engine.lease import Lease
 from runtime_persist.errors import InvalidInput
 from runtime_persist.model import limits
-from runtime_persist.model.ids import thread_id_of
+from runtime_persist.model.ids import is_name, thread_id_of
 from runtime_persist.runtime.runs import Runs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+    from langgraph.checkpoint.serde.base import SerializerProtocol
 
 
 class Runtime:
@@ -95,7 +98,7 @@ class Runtime:
     def register(self, name: str) -> Flow[None]:
         """Note that this space has a graph of that name, so that ``runs.start`` accepts it."""
         yield self._engine.coordinator.commit(
-            RegisterGraph(space=self._engine.space, command_id=f"register_graph:{name}", graph=name)
+            RegisterGraph(space=self._engine.space, command_id=f"register_graph:{name}", graph=name),
         )
         self._graphs.add(name)
 
@@ -126,7 +129,10 @@ class Runtime:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """Close the database."""
         self.close()
@@ -136,7 +142,10 @@ class Runtime:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """Close the database."""
         await self.aclose()
@@ -144,7 +153,7 @@ class Runtime:
 
 def check_graph(graph: object, name: object) -> None:
     """Raise InvalidInput unless this is a compiled graph with a usable name."""
-    if not isinstance(name, str) or not name or "\0" in name:
+    if not is_name(name):
         msg = f"a graph needs a non-empty text as name, not {name!r}"
         raise InvalidInput(msg)
     if not isinstance(graph, Pregel):

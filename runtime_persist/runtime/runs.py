@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
 from concurrent.futures import Future
-from typing import Any
-
-from langgraph.checkpoint.serde.base import SerializerProtocol
+from typing import TYPE_CHECKING, Any
 
 from runtime_persist.commands.answer_question import AnswerQuestion
 from runtime_persist.commands.request_stop import RequestStop
@@ -25,14 +22,23 @@ from runtime_persist.errors import (
     RunNotFound,
     UnknownGraph,
 )
-from runtime_persist.model.ids import new_id, thread_id_of
+from runtime_persist.model.ids import is_name, new_id, thread_id_of
 from runtime_persist.model.keys import fingerprint
 from runtime_persist.model.records import RunRecord
 from runtime_persist.model.states import FINAL_RUN, RunStatus
-from runtime_persist.plan import Row
 from runtime_persist.queries import checkpoints as checkpoint_queries
 from runtime_persist.queries import graphs as graph_queries
+from runtime_persist.queries import operations as operation_queries
 from runtime_persist.queries import runs as run_queries
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from langgraph.checkpoint.serde.base import SerializerProtocol
+
+    from runtime_persist.plan import Row
+
+Records = list[RunRecord]
 
 _FIRST_LOOK_SECONDS = 0.02
 _LONGEST_LOOK_SECONDS = 0.5
@@ -129,11 +135,11 @@ class Runs:
         """Do :meth:`get` from an event loop."""
         return await arun(self._get(run_id))
 
-    def list(self, *, thread_id: str | None = None, limit: int = 50) -> list[RunRecord]:
+    def list(self, *, thread_id: str | None = None, limit: int = 50) -> Records:
         """Return the newest runs, of one thread or of all; at most ``limit``."""
         return run(self._list(thread_id, limit))
 
-    async def alist(self, *, thread_id: str | None = None, limit: int = 50) -> list[RunRecord]:
+    async def alist(self, *, thread_id: str | None = None, limit: int = 50) -> Records:
         """Do :meth:`list` from an event loop."""
         return await arun(self._list(thread_id, limit))
 
@@ -218,10 +224,13 @@ class Runs:
     def _start(self, graph: str, given: Any, thread_id: str | None, key: str | None) -> Flow[Run]:
         engine = self._engine
         thread = None if thread_id is None else thread_id_of(thread_id)
-        if key is not None and (not isinstance(key, str) or not key or "\0" in key):
+        if key is not None and not is_name(key):
             msg = f"idempotency_key must be a non-empty text, not {key!r}"
             raise InvalidInput(msg)
-        known: list[str] = yield engine.coordinator.read("read_graphs", lambda: graph_queries.names(engine.space))
+        known: list[str] = yield engine.coordinator.read(
+            "read_graphs",
+            lambda: graph_queries.names(engine.space),
+        )
         if graph not in known:
             msg = (
                 f"no graph is registered as {graph!r} in space {engine.space!r} (known: {', '.join(known) or 'none'}); "
@@ -238,7 +247,10 @@ class Runs:
 
     def _row(self, run_id: str) -> Flow[Row]:
         engine = self._engine
-        row: Row | None = yield engine.coordinator.read("read_run", lambda: run_queries.run(engine.space, run_id))
+        row: Row | None = yield engine.coordinator.read(
+            "read_run",
+            lambda: run_queries.run(engine.space, run_id),
+        )
         if row is None:
             msg = f"there is no run {run_id!r} in space {engine.space!r}"
             raise RunNotFound(msg, run_id=run_id)
@@ -247,21 +259,22 @@ class Runs:
     def _get(self, run_id: str) -> Flow[RunRecord]:
         return RunRecord.of((yield from self._row(run_id)))
 
-    def _list(self, thread_id: str | None, limit: int) -> Flow[list[RunRecord]]:
+    def _list(self, thread_id: str | None, limit: int) -> Flow[Records]:
         if limit < 0:
             msg = f"limit must not be negative, got {limit}"
             raise InvalidInput(msg, limit=limit)
         engine = self._engine
         thread = None if thread_id is None else thread_id_of(thread_id)
         rows = yield engine.coordinator.read(
-            "list_runs", lambda: run_queries.listing(engine.space, thread, limit)
+            "list_runs",
+            lambda: run_queries.listing(engine.space, thread, limit),
         )
         return [RunRecord.of(row) for row in rows]
 
     def _cancel(self, run_id: str) -> Flow[str]:
         engine = self._engine
         receipt = yield engine.coordinator.commit(
-            RequestStop(space=engine.space, command_id=new_id(), actor="user", run_id=run_id)
+            RequestStop(space=engine.space, command_id=new_id(), actor="user", run_id=run_id),
         )
         return str(receipt.result["status"])
 
@@ -285,7 +298,12 @@ class Runs:
         run_id, status = row["run_id"], RunStatus(row["status"])
         if status is RunStatus.SUCCEEDED:
             return (
-                yield from ownership.decode(self._engine, self._serde, row["result"], f"the result of run {run_id}")
+                yield from ownership.decode(
+                    self._engine,
+                    self._serde,
+                    row["result"],
+                    f"the result of run {run_id}",
+                )
             )
         if status is RunStatus.CANCELLED:
             msg = f"run {run_id} was cancelled ({row['stop_reason'] or 'by its caller'})"
@@ -306,7 +324,8 @@ class Runs:
         engine = self._engine
         row = yield from self._row(run_id)
         head = yield engine.coordinator.read(
-            "read_head", lambda: checkpoint_queries.head(engine.space, row["thread_id"])
+            "read_head",
+            lambda: checkpoint_queries.head(engine.space, row["thread_id"]),
         )
         data, blobs = ownership.encode(engine, self._serde, {"checkpoint_id": head, "command": command})
         receipt = yield engine.coordinator.commit(
@@ -318,14 +337,15 @@ class Runs:
                 answer=data,
                 owner=engine.owner,
                 blobs=blobs,
-            )
+            ),
         )
         return str(receipt.result["status"])
 
     def _resolve(self, operation_id: str, happened: bool, result: Any) -> Flow[str]:  # noqa: FBT001 (named outside)
         engine = self._engine
         row: Mapping[str, Any] | None = yield engine.coordinator.read(
-            "read_operation", lambda: run_queries.operation(engine.space, operation_id)
+            "read_operation",
+            lambda: operation_queries.by_id(engine.space, operation_id),
         )
         if row is None:
             msg = f"there is no operation {operation_id!r} in space {engine.space!r}"
@@ -343,7 +363,7 @@ class Runs:
                 outcome=fingerprint(data or b""),
                 owner=engine.owner,
                 blobs=blobs,
-            )
+            ),
         )
         return str(receipt.result["run_status"])
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, LargeBinary, MetaData, Text
 
 from runtime_persist.dialects.sql import KeyText
+
+if TYPE_CHECKING:
+    from enum import StrEnum
 
 metadata = MetaData(
     naming_convention={

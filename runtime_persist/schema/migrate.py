@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from runtime_persist.dialects import DatabaseUrl, Dialect
 from runtime_persist.errors import InvalidInput, SchemaMissing, SchemaTooNew
+
+if TYPE_CHECKING:
+    from runtime_persist.dialects import DatabaseUrl, Dialect
 
 VERSION: Final = "1.0"
 """The schema this code writes: major.minor. The same major with a newer minor is accepted (rolling upgrades)."""

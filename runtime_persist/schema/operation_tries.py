@@ -23,4 +23,9 @@ operation_tries = Table(
     number("ended_us", null=True),
     one_of("status", TryStatus),
 )
-Index("ix_rp_operation_tries_run", operation_tries.c.space, operation_tries.c.run_id, operation_tries.c.status)
+Index(
+    "ix_rp_operation_tries_run",
+    operation_tries.c.space,
+    operation_tries.c.run_id,
+    operation_tries.c.status,
+)

@@ -10,6 +10,8 @@ spaces = Table(
     "rp_spaces",
     metadata,
     key("space", primary=True),
-    data("secret"),  # 32 random bytes: content addresses, thread hashes and redacted arguments are keyed with it
+    data(
+        "secret",
+    ),  # 32 random bytes: content addresses, thread hashes and redacted arguments are keyed with it
     number("created_us"),
 )

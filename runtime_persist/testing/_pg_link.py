@@ -37,7 +37,9 @@ class Watcher(Protocol):
         ...
 
     def take_hold(
-        self, when: Literal["before_send", "after_reply"], statements: list[Statement]
+        self,
+        when: Literal["before_send", "after_reply"],
+        statements: list[Statement],
     ) -> Gate | None:
         """A hold for these statements, if one was set."""
         ...

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import ormsgpack
 from sqlalchemy import Table, select
@@ -27,12 +27,14 @@ from runtime_persist.commands.parts import guards, receipts, run_rows
 from runtime_persist.commands.parts.spec import ColdCommand, HotCommand
 from runtime_persist.coordinator.transaction import bundle_of
 from runtime_persist.dialects.sql import bind
-from runtime_persist.engine import Engine
 from runtime_persist.model.payload import PayloadRef
 from runtime_persist.model.states import FINAL_ATTEMPT, FINAL_RUN, LeasePhase
 from runtime_persist.plan import Plan, Query, Row, many
 from runtime_persist.schema import metadata
 from runtime_persist.schema import runs as runs_table
+
+if TYPE_CHECKING:
+    from runtime_persist.engine import Engine
 
 __all__ = ["Cut", "How", "Rows", "check_invariants", "cuts", "queries_of", "read_rows"]
 
@@ -132,7 +134,8 @@ _ALL = {
 }
 _THREAD = {
     name: Query(
-        f"thread_{name}", select(table).where(table.c.space == bind(table.c.space), _of_thread(table))
+        f"thread_{name}",
+        select(table).where(table.c.space == bind(table.c.space), _of_thread(table)),
     )
     for name, table in _TABLES.items()
 }
@@ -163,7 +166,18 @@ def check_invariants(rows: Rows) -> list[str]:
         rows: all rows of a space, or of one thread with the content of its space (:func:`read_rows`).
 
     """
-    rules = (_events, _epochs, _attempts, _runs, _threads, _operations, _tries, _checkpoints, _content, _receipts)
+    rules = (
+        _events,
+        _epochs,
+        _attempts,
+        _runs,
+        _threads,
+        _operations,
+        _tries,
+        _checkpoints,
+        _content,
+        _receipts,
+    )
     return [text for rule in rules for text in rule(rows)]
 
 
@@ -313,7 +327,11 @@ def _references(rows: Rows) -> Iterator[tuple[str, bytes]]:
     for checkpoint in rows["checkpoints"]:
         for address in addresses(checkpoint, []):
             yield f"checkpoint {checkpoint['checkpoint_id']}", address
-    columns = {"runs": ("input", "question", "answer", "result"), "operations": ("result",), "writes": ("value",)}
+    columns = {
+        "runs": ("input", "question", "answer", "result"),
+        "operations": ("result",),
+        "writes": ("value",),
+    }
     for table, names in columns.items():
         for row in rows[table]:
             for name in names:

@@ -153,7 +153,10 @@ class PostgresServer:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.stop()
 
@@ -241,7 +244,8 @@ def shared_server(tmp_root: Path, settings: Mapping[str, str] | None = None) -> 
         if server is None:
             server = PostgresServer._launch(None, settings, shared=tmp_root)  # noqa: SLF001 - same module
             state_file.write_text(
-                json.dumps({"root": str(server.root), "port": server.port}), encoding="utf-8"
+                json.dumps({"root": str(server.root), "port": server.port}),
+                encoding="utf-8",
             )
         return server
 
@@ -295,7 +299,11 @@ def _initdb_command(programs: Path, data: Path) -> list[str]:
 
 
 def _postgres_command(
-    programs: Path, data: Path, sockets: Path, port: int, settings: Mapping[str, str] | None
+    programs: Path,
+    data: Path,
+    sockets: Path,
+    port: int,
+    settings: Mapping[str, str] | None,
 ) -> list[str]:
     fixed = {"listen_addresses": "127.0.0.1", "port": str(port), "unix_socket_directories": str(sockets)}
     merged = {**DEFAULT_SETTINGS, **(settings or {}), **fixed}
@@ -313,7 +321,7 @@ def _make_root(base: Path | None) -> Path:
             return root
         root.rmdir()
     raise PostgresStartFailed(
-        f"the path of {parents[0]} is too long for a unix socket: name a shorter folder"
+        f"the path of {parents[0]} is too long for a unix socket: name a shorter folder",
     )
 
 

@@ -97,7 +97,10 @@ class Hold:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.release()
 
@@ -141,7 +144,10 @@ class PostgresProxy:
         self._errors: list[Exception] = []
         started: Future[_Started] = Future()
         self._thread = threading.Thread(
-            target=self._run_thread, args=(started,), name="postgres-proxy", daemon=True
+            target=self._run_thread,
+            args=(started,),
+            name="postgres-proxy",
+            daemon=True,
         )
         self._thread.start()
         self._loop, self._stop, self.port = started.result()
@@ -150,7 +156,10 @@ class PostgresProxy:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langgraph.runtime import RunControl
 
 from runtime_persist.adapters.workflow.execution import Execution, reentry
 from runtime_persist.engine import Flow, OwnedRun, arun, ownership
 from runtime_persist.errors import RuntimePersistError
-from runtime_persist.runtime import Runtime
 from runtime_persist.worker.registry import Graph, look_up
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from runtime_persist.runtime import Runtime
 
 _CRASH_LOOP = "crash_loop"
 
@@ -25,7 +28,13 @@ class Task:
 
     """
 
-    def __init__(self, runtime: Runtime, owned: OwnedRun, taken: Mapping[str, Any], graphs: Mapping[str, Graph]) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        owned: OwnedRun,
+        taken: Mapping[str, Any],
+        graphs: Mapping[str, Graph],
+    ) -> None:
         """Execute ``owned``, which was claimed with the answer ``taken``."""
         self._runtime = runtime
         self._graphs = graphs

@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runtime_persist.engine import ownership, run
 from runtime_persist.errors import InvalidInput, NothingToClaim, RuntimePersistError, ThreadOwned
-from runtime_persist.plan import Row
 from runtime_persist.queries import runs as run_queries
-from runtime_persist.runtime import Runtime
 from runtime_persist.worker.execute import Task
-from runtime_persist.worker.registry import Graph
+
+if TYPE_CHECKING:
+    from runtime_persist.plan import Row
+    from runtime_persist.runtime import Runtime
+    from runtime_persist.worker.registry import Graph
 
 _log = logging.getLogger("runtime_persist.worker")
 _POLL_SECONDS = 0.25
@@ -60,7 +62,7 @@ class Worker:
         self._tasks: dict[Task, threading.Thread] = {}
 
     def stop(self) -> None:
-        """Claim nothing more; runs in execution stop at their next step and are queued again. Safe in a signal handler."""
+        """Claim nothing more; runs in execution stop at their next step. Safe in a signal handler."""
         self._stop.set()
         for task in list(self._tasks):
             task.drain()
@@ -89,7 +91,8 @@ class Worker:
         engine = self._runtime.engine
         names = sorted(self._graphs)
         candidates = engine.coordinator.read(
-            "read_claimable", lambda: run_queries.claimable(engine.space, names, _CANDIDATES)
+            "read_claimable",
+            lambda: run_queries.claimable(engine.space, names, _CANDIDATES),
         ).result()
         claimed = 0
         for candidate in candidates:
@@ -106,7 +109,12 @@ class Worker:
             return False  # somebody else was quicker
         self._report("claimed", {**taken, "graph": candidate["graph"], "thread_id": candidate["thread_id"]})
         task = Task(self._runtime, owned, taken, self._graphs)
-        thread = threading.Thread(target=self._execute, args=(task,), name=f"run-{owned.lease.run_id}", daemon=True)
+        thread = threading.Thread(
+            target=self._execute,
+            args=(task,),
+            name=f"run-{owned.lease.run_id}",
+            daemon=True,
+        )
         with self._changed:
             self._tasks[task] = thread
         thread.start()
@@ -116,7 +124,11 @@ class Worker:
         lease = task.owned.lease
         try:
             error = task.run()
-            facts: dict[str, Any] = {"run_id": lease.run_id, "epoch": lease.epoch, "attempt_id": task.owned.attempt_id}
+            facts: dict[str, Any] = {
+                "run_id": lease.run_id,
+                "epoch": lease.epoch,
+                "attempt_id": task.owned.attempt_id,
+            }
             if error is None:
                 self._report("finished", facts)
             else:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from langchain_core.runnables import RunnableConfig
-from langgraph.pregel import Pregel
 from langgraph.runtime import RunControl
 from langgraph.types import Command
 
@@ -16,6 +13,11 @@ from runtime_persist.engine import Flow, arun, ownership, run
 from runtime_persist.errors import InvalidInput, NothingToClaim
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.pregel import Pregel
+
     from runtime_persist.adapters.workflow.saver import WorkflowCheckpointAdapter
 
 _READS: Final = frozenset(
@@ -24,7 +26,7 @@ _READS: Final = frozenset(
         "bulk_update_state", "abulk_update_state", "get_graph", "aget_graph", "get_subgraphs", "aget_subgraphs",
         "get_input_schema", "get_output_schema", "get_input_jsonschema", "get_output_jsonschema", "input_schema",
         "output_schema", "nodes", "channels", "name", "config", "config_schema", "stream_mode", "store", "builder",
-    }
+    },
 )  # fmt: skip
 """What is handed on to the graph under the optimistic saver: reading, and a person's edits (thread-guarded)."""
 
@@ -37,7 +39,12 @@ class BoundGraph:
     ``retry_of_run_id``. The config must name a ``thread_id``.
     """
 
-    def __init__(self, graph: Pregel[Any, Any, Any, Any], saver: WorkflowCheckpointAdapter, name: str) -> None:
+    def __init__(
+        self,
+        graph: Pregel[Any, Any, Any, Any],
+        saver: WorkflowCheckpointAdapter,
+        name: str,
+    ) -> None:
         """Use ``runtime.bind(graph, name=…)``."""
         self._graph = graph
         self._saver = saver
@@ -148,7 +155,7 @@ class BoundGraph:
                 return (yield from self._continue(given, own, place.thread_id, control))
             except NothingToClaim as nothing:
                 retry_of = nothing.details["last_run_id"]
-        engine, serde = self._saver._core.engine, self._saver.serde  # noqa: SLF001 (a part of the adapter)
+        engine, serde = self._saver.engine, self._saver.serde
         asked = ownership.request(
             engine,
             serde,
@@ -162,14 +169,18 @@ class BoundGraph:
         return execution(self._saver, owned, self._graph, given, own, control, place.checkpoint_id)
 
     def _continue(
-        self, given: Any, config: RunnableConfig, thread_id: str, control: RunControl
+        self,
+        given: Any,
+        config: RunnableConfig,
+        thread_id: str,
+        control: RunControl,
     ) -> Flow[Execution]:
         saver = self._saver
         answer = None
         if given is not None:
-            head = yield from reading.get_tuple(saver, {"configurable": {"thread_id": thread_id}})
+            head = yield from reading.get_tuple(saver.context, {"configurable": {"thread_id": thread_id}})
             answer = {"checkpoint_id": head.checkpoint["id"] if head else None, "command": given}
-        engine = saver._core.engine  # noqa: SLF001 (a part of the adapter)
+        engine = saver.engine
         owned = yield from ownership.proceed(engine, saver.serde, thread_id, self.run_name, answer)
         return (yield from reentry(saver, owned, self._graph, config, control))
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from runtime_persist.adapters.workflow.encoding import Manifest
 from runtime_persist.adapters.workflow.memory import Invocations
-from runtime_persist.engine import Engine
 from runtime_persist.model import limits
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.serde.base import SerializerProtocol
+
+    from runtime_persist.adapters.workflow.encoding import Manifest
+    from runtime_persist.engine import Engine, OwnedRun
 
 _Key = tuple[str, str, str]
 
@@ -54,3 +60,12 @@ class SaverCore:
         with self._lock:
             for key in [key for key in self._manifests if key[0] == thread_id]:
                 del self._manifests[key]
+
+
+@dataclass(frozen=True, slots=True)
+class SaverContext:
+    """What reading and writing need of a saver: the shared core, its serializer, and the run it writes under."""
+
+    core: SaverCore
+    serde: SerializerProtocol
+    owned: OwnedRun | None

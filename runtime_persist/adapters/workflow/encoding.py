@@ -7,12 +7,10 @@ put stores only what changed. Values are always the serializer's bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import ormsgpack
-from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
     ChannelVersions,
@@ -22,7 +20,6 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
     writes_sort_key,
 )
-from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
 from runtime_persist.commands.parts.write_rows import TaskWrite, TaskWrites
@@ -31,8 +28,15 @@ from runtime_persist.errors import UnknownFormat
 from runtime_persist.model import limits
 from runtime_persist.model.keys import SpaceKeys, fingerprint
 from runtime_persist.model.payload import PayloadRef
-from runtime_persist.plan import Row
-from runtime_persist.queries.checkpoints import Stored
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.serde.base import SerializerProtocol
+
+    from runtime_persist.plan import Row
+    from runtime_persist.queries.checkpoints import Stored
 
 _FORMAT = 1
 _SECRET_WORDS = ("key", "token", "secret", "password", "auth", "credential")
@@ -61,17 +65,25 @@ class Place:
                 "thread_id": self.thread_id,
                 "checkpoint_ns": self.ns,
                 "checkpoint_id": checkpoint_id,
-            }
+            },
         }
 
 
-def serialized(serde: SerializerProtocol, checkpoint: Checkpoint, channels: Iterable[str]) -> dict[str, tuple[str, bytes]]:
+def serialized(
+    serde: SerializerProtocol,
+    checkpoint: Checkpoint,
+    channels: Iterable[str],
+) -> dict[str, tuple[str, bytes]]:
     """Serialize the values of some channels now, before anything is waited for: the graph may go on changing them."""
     values = checkpoint["channel_values"]
     return {channel: serde.dumps_typed(values[channel]) for channel in channels if channel in values}
 
 
-def changed_channels(checkpoint: Checkpoint, new_versions: ChannelVersions, parent: Manifest | None) -> list[str]:
+def changed_channels(
+    checkpoint: Checkpoint,
+    new_versions: ChannelVersions,
+    parent: Manifest | None,
+) -> list[str]:
     """Return the channels whose value this put must carry: the new ones, and those the parent does not have."""
     known = parent.versions if parent else {}
     refs = parent.refs if parent else {}
@@ -117,19 +129,26 @@ def checkpoint_row(
     return row, Manifest(versions, refs)
 
 
-def encoded_metadata(serde: SerializerProtocol, config: RunnableConfig, metadata: CheckpointMetadata) -> bytes:
+def encoded_metadata(
+    serde: SerializerProtocol,
+    config: RunnableConfig,
+    metadata: CheckpointMetadata,
+) -> bytes:
     """Return the metadata as stored: the caller's, and the config's simple values unless their name is of a secret."""
-    shown = cast("RunnableConfig", dict(config))
-    for part in ("metadata", "configurable"):
-        found = config.get(part)
-        if found:
-            shown[part] = {  # type: ignore[literal-required]
-                name: value
-                for name, value in found.items()
-                if not any(word in str(name).lower() for word in _SECRET_WORDS)
-            }
+    shown: RunnableConfig = {
+        "metadata": _without_secrets(config.get("metadata")),
+        "configurable": _without_secrets(config.get("configurable")),
+    }
     kind, data = serde.dumps_typed(get_checkpoint_metadata(shown, metadata))
     return PayloadRef(kind, len(data), inline=data).encoded()
+
+
+def _without_secrets(found: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in (found or {}).items()
+        if not any(word in str(name).lower() for word in _SECRET_WORDS)
+    }
 
 
 def task_writes(
@@ -180,7 +199,12 @@ def addresses(row: Row, writes: list[Row]) -> Iterable[bytes]:
     return [ref.address for ref in refs if ref.address is not None]
 
 
-def checkpoint_tuple(stored: Stored, serde: SerializerProtocol, keys: SpaceKeys, owner: str) -> tuple[CheckpointTuple, Manifest]:
+def checkpoint_tuple(
+    stored: Stored,
+    serde: SerializerProtocol,
+    keys: SpaceKeys,
+    owner: str,
+) -> tuple[CheckpointTuple, Manifest]:
     """Return a stored checkpoint as LangGraph wants it (fresh objects), and its manifest.
 
     Raises:

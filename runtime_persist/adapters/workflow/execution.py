@@ -7,11 +7,7 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained
-from langgraph.pregel import Pregel
-from langgraph.runtime import RunControl
-from langgraph.types import StateSnapshot
 
 from runtime_persist.adapters.workflow import reading
 from runtime_persist.engine import Engine, Flow, OwnedRun, ownership
@@ -22,11 +18,16 @@ from runtime_persist.errors import (
     RunStopping,
     RuntimePersistError,
 )
-from runtime_persist.plan import Row
 from runtime_persist.queries import runs as run_queries
 
 if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.pregel import Pregel
+    from langgraph.runtime import RunControl
+    from langgraph.types import StateSnapshot
+
     from runtime_persist.adapters.workflow.saver import WorkflowCheckpointAdapter
+    from runtime_persist.plan import Row
 
 _RESUME = "__resume__"
 _QUESTION_KEYS = ("operation_id", "name", "request", "idempotency_key", "try_no", "started_us")
@@ -109,7 +110,10 @@ class Execution:
         return error
 
 
-def bound_copy(graph: Pregel[Any, Any, Any, Any], saver: WorkflowCheckpointAdapter) -> Pregel[Any, Any, Any, Any]:
+def bound_copy(
+    graph: Pregel[Any, Any, Any, Any],
+    saver: WorkflowCheckpointAdapter,
+) -> Pregel[Any, Any, Any, Any]:
     """Return a copy of a graph with another saver; copy.copy keeps what Pregel.copy() drops (contract §0.1)."""
     bound = copy.copy(graph)
     bound.checkpointer = saver
@@ -132,7 +136,7 @@ def execution(
     if checkpoint_id is not None:
         configurable["checkpoint_id"] = checkpoint_id
     own: RunnableConfig = {**config, "configurable": configurable}
-    engine = saver._core.engine  # noqa: SLF001 (a part of the saver)
+    engine = saver.engine
     return Execution(engine, owned, bound_copy(graph, saver.session(owned)), given, own, control)
 
 
@@ -149,9 +153,9 @@ def reentry(
     run stored it starts with it (contract §4.3). A person's answer is sent as long as it was not stored.
     """
     run = yield from run_row(owned)
-    engine = saver._core.engine  # noqa: SLF001
+    engine = saver.engine
     session = saver.session(owned)
-    head = yield from reading.get_tuple(session, {"configurable": {"thread_id": owned.lease.thread_id}})
+    head = yield from reading.get_tuple(session.context, {"configurable": {"thread_id": owned.lease.thread_id}})
     where = f"of run {owned.lease.run_id}"
     if run["answer"] is not None:
         answer = yield from ownership.decode(engine, owned.serde, run["answer"], f"the answer {where}")

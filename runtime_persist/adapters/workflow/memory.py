@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from runtime_persist.errors import RuntimePersistError
 from runtime_persist.model import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from runtime_persist.errors import RuntimePersistError
 
 
 @dataclass(slots=True)
@@ -72,7 +75,14 @@ class Invocations:
                 self._known.popitem(last=False)
             return found
 
-    def loaded(self, invocation: Invocation, place: tuple[str, str], head: str | None, *, asked: bool) -> None:
+    def loaded(
+        self,
+        invocation: Invocation,
+        place: tuple[str, str],
+        head: str | None,
+        *,
+        asked: bool,
+    ) -> None:
         """Note what a load gave. ``asked``: a checkpoint id was named, or the namespace was listed: a fork."""
         with self._lock:
             if not invocation.has_runtime:
@@ -86,7 +96,13 @@ class Invocations:
             elif found.last_put is None:
                 found.loaded = head
 
-    def expectation(self, invocation: Invocation, place: tuple[str, str], parent: str | None, own: str) -> Expectation:
+    def expectation(
+        self,
+        invocation: Invocation,
+        place: tuple[str, str],
+        parent: str | None,
+        own: str,
+    ) -> Expectation:
         """Return what the put of checkpoint ``own`` expects."""
         with self._lock:
             found = invocation.namespaces.get(place)

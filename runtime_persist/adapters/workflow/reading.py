@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import CheckpointTuple
-
 from runtime_persist.adapters.workflow import encoding
 from runtime_persist.adapters.workflow.encoding import Place
-from runtime_persist.engine import Flow
 from runtime_persist.errors import InvalidInput, InvalidThreadId
 from runtime_persist.model import limits
 from runtime_persist.model.ids import thread_id_of
@@ -20,7 +15,13 @@ from runtime_persist.queries import checkpoints as queries
 from runtime_persist.queries.checkpoints import Page, Stored
 
 if TYPE_CHECKING:
-    from runtime_persist.adapters.workflow.saver import WorkflowCheckpointAdapter
+    from collections.abc import Callable
+
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import CheckpointTuple
+
+    from runtime_persist.adapters.workflow.core import SaverContext
+    from runtime_persist.engine import Flow
 
 R = TypeVar("R")
 
@@ -60,10 +61,10 @@ def in_thread(work: Callable[[], R]) -> Flow[R]:
     return result
 
 
-def get_tuple(saver: WorkflowCheckpointAdapter, config: RunnableConfig) -> Flow[CheckpointTuple | None]:
+def get_tuple(saver: SaverContext, config: RunnableConfig) -> Flow[CheckpointTuple | None]:
     """Read one checkpoint, and remember what this invocation loaded."""
     place = place_of(config)
-    core, owned = saver._core, saver.owned_run  # noqa: SLF001 (a part of the saver)
+    core, owned = saver.core, saver.owned
     if owned is not None and owned.lease.thread_id == place.thread_id:
         owned.check()
     found = yield from _read(saver, place)
@@ -82,15 +83,20 @@ def get_tuple(saver: WorkflowCheckpointAdapter, config: RunnableConfig) -> Flow[
     return result
 
 
-def _read(saver: WorkflowCheckpointAdapter, place: Place) -> Flow[Stored | None]:
-    engine = saver._core.engine  # noqa: SLF001
+def _read(saver: SaverContext, place: Place) -> Flow[Stored | None]:
+    engine = saver.core.engine
     coordinator = engine.coordinator
     found: Stored | None = None
     for _ in range(2):
         found = yield coordinator.read(
             "get_tuple",
             lambda: queries.one(
-                engine.space, engine.owner, place.thread_id, place.ns, place.checkpoint_id, encoding.addresses
+                engine.space,
+                engine.owner,
+                place.thread_id,
+                place.ns,
+                place.checkpoint_id,
+                encoding.addresses,
             ),
         )
         if found is None or all(a in found.contents for a in encoding.addresses(found.row, found.writes)):
@@ -104,7 +110,7 @@ class Listing:
 
     def __init__(
         self,
-        saver: WorkflowCheckpointAdapter,
+        saver: SaverContext,
         config: RunnableConfig | None,
         filter: dict[str, Any] | None,  # noqa: A002 (LangGraph's name)
         before: RunnableConfig | None,
@@ -129,14 +135,20 @@ class Listing:
         """Return the next page (it may be empty when its rows do not match), None at the end."""
         if self._place is None or self._left == 0:
             return None
-        saver, core = self._saver, self._saver._core  # noqa: SLF001
+        saver, core = self._saver, self._saver.core
         engine, coordinator = core.engine, core.engine.coordinator
         place = self._place
         rows = limits.PAGE_ROWS if self._left is None or self._filter else min(self._left, limits.PAGE_ROWS)
         stored: list[Stored] = yield coordinator.read(
             "list",
             lambda: queries.page(
-                engine.space, engine.owner, self._thread, self._ns, place, rows, encoding.addresses
+                engine.space,
+                engine.owner,
+                self._thread,
+                self._ns,
+                place,
+                rows,
+                encoding.addresses,
             ),
             snapshot=True,
         )
@@ -162,8 +174,8 @@ class Listing:
 
     def _note(self) -> None:
         """A namespace that was loaded by listing it is a fork (LangGraph loads replayed subgraphs this way)."""
-        core = self._saver._core  # noqa: SLF001
-        if self._saver.owned_run is None and self._config is not None and self._thread is not None:
+        core = self._saver.core
+        if self._saver.owned is None and self._config is not None and self._thread is not None:
             invocation = core.invocations.of(self._config["configurable"])
             core.invocations.loaded(invocation, (self._thread, self._ns or ""), None, asked=True)
 

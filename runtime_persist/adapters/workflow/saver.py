@@ -9,12 +9,8 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import AsyncIterator, Iterator, Sequence
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     BaseCheckpointSaver,
     ChannelVersions,
@@ -22,14 +18,22 @@ from langgraph.checkpoint.base import (
     CheckpointMetadata,
     CheckpointTuple,
 )
-from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from runtime_persist.adapters.workflow import reading, writing
-from runtime_persist.adapters.workflow.core import SaverCore
+from runtime_persist.adapters.workflow.core import SaverContext, SaverCore
 from runtime_persist.engine import Engine, OwnedRun, arun, run
-from runtime_persist.engine.lease import Lease
 from runtime_persist.errors import InvalidInput
 from runtime_persist.model.ids import thread_id_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.serde.base import SerializerProtocol
+
+    from runtime_persist.engine.lease import Lease
 
 _CONCURRENCY = ("optimistic", "unsafe")
 
@@ -86,6 +90,16 @@ class WorkflowCheckpointAdapter(BaseCheckpointSaver[str]):
         """Return the run whose lease this clone writes under, None at L0."""
         return self._owned
 
+    @property
+    def context(self) -> SaverContext:
+        """Return what the package's own reading and writing need of this saver."""
+        return SaverContext(self._core, self.serde, self._owned)
+
+    @property
+    def engine(self) -> Engine:
+        """Return the engine below (the package's own tools use it)."""
+        return self._core.engine
+
     def session(self, lease: Lease | OwnedRun) -> Self:
         """Return a clone that writes under a lease: the fencing token is the saver instance.
 
@@ -125,7 +139,10 @@ class WorkflowCheckpointAdapter(BaseCheckpointSaver[str]):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """Close the saver; of a session, raise what went wrong first."""
         self.close()
@@ -137,7 +154,10 @@ class WorkflowCheckpointAdapter(BaseCheckpointSaver[str]):
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """Close the saver; of a session, raise what went wrong first."""
         await self.aclose()
@@ -154,11 +174,11 @@ class WorkflowCheckpointAdapter(BaseCheckpointSaver[str]):
             CheckpointCorrupt: stored content is missing or damaged.
 
         """
-        return run(reading.get_tuple(self, config))
+        return run(reading.get_tuple(self.context, config))
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Do :meth:`get_tuple` from an event loop."""
-        return await arun(reading.get_tuple(self, config))
+        return await arun(reading.get_tuple(self.context, config))
 
     def list(
         self,
@@ -177,7 +197,7 @@ class WorkflowCheckpointAdapter(BaseCheckpointSaver[str]):
             limit: at most so many; 0 gives none, a negative one is refused.
 
         """
-        pages = reading.Listing(self, config, filter, before, limit)
+        pages = reading.Listing(self.context, config, filter, before, limit)
         while (page := run(pages.next())) is not None:
             yield from page
 
@@ -190,7 +210,7 @@ class WorkflowCheckpointAdapter(BaseCheckpointSaver[str]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """Do :meth:`list` from an event loop."""
-        pages = reading.Listing(self, config, filter, before, limit)
+        pages = reading.Listing(self.context, config, filter, before, limit)
         while (page := await arun(pages.next())) is not None:
             for found in page:
                 yield found
@@ -211,7 +231,7 @@ class WorkflowCheckpointAdapter(BaseCheckpointSaver[str]):
             OutcomeUnknown: the connection was lost around the commit and the receipt cannot be read.
 
         """
-        return run(writing.put(self, config, checkpoint, metadata, new_versions))
+        return run(writing.put(self.context, config, checkpoint, metadata, new_versions))
 
     async def aput(
         self,
@@ -221,19 +241,27 @@ class WorkflowCheckpointAdapter(BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Do :meth:`put` from an event loop; a cancelled caller does not stop the commit."""
-        return await arun(writing.put(self, config, checkpoint, metadata, new_versions))
+        return await arun(writing.put(self.context, config, checkpoint, metadata, new_versions))
 
     def put_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
     ) -> None:
         """Store the writes of a task; its checkpoint may not be stored yet. Raises as :meth:`put`."""
-        run(writing.put_writes(self, config, writes, task_id, task_path))
+        run(writing.put_writes(self.context, config, writes, task_id, task_path))
 
     async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
     ) -> None:
         """Do :meth:`put_writes` from an event loop."""
-        await arun(writing.put_writes(self, config, writes, task_id, task_path))
+        await arun(writing.put_writes(self.context, config, writes, task_id, task_path))
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete all of a thread: checkpoints, writes, runs, journal. An unknown thread is no error.
@@ -242,13 +270,13 @@ class WorkflowCheckpointAdapter(BaseCheckpointSaver[str]):
             ThreadOwned: a live run owns the thread.
 
         """
-        run(writing.delete_thread(self, thread_id_of(thread_id)))
+        run(writing.delete_thread(self.context, thread_id_of(thread_id)))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Do :meth:`delete_thread` from an event loop."""
-        await arun(writing.delete_thread(self, thread_id_of(thread_id)))
+        await arun(writing.delete_thread(self.context, thread_id_of(thread_id)))
 
-    def get_next_version(self, current: str | int | None, channel: None) -> str:  # type: ignore[override]
+    def get_next_version(self, current: str | int | None, channel: None) -> str:  # noqa: ARG002 (LangGraph's signature)
         """Return the next version of a channel: a counter that sorts as text, and a random part.
 
         The random part keeps two forks of one checkpoint from giving one version to two values (contract §1).
@@ -260,6 +288,3 @@ class WorkflowCheckpointAdapter(BaseCheckpointSaver[str]):
         else:
             counter = int(current.split(".")[0])
         return f"{counter + 1:032}.{random.random():.16f}"  # noqa: S311 (not a secret)
-
-
-

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
-
 from runtime_persist.adapters.workflow import encoding
-from runtime_persist.adapters.workflow.encoding import Manifest, Place
 from runtime_persist.adapters.workflow.memory import Expectation, Invocation
 from runtime_persist.adapters.workflow.reading import place_of
 from runtime_persist.commands.commit_workflow_checkpoint import CommitWorkflowCheckpoint
 from runtime_persist.commands.commit_workflow_task_writes import CommitWorkflowTaskWrites
 from runtime_persist.commands.delete_thread import DeleteThread
-from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
-from runtime_persist.commands.parts.spec import Command
 from runtime_persist.commands.put_thread_checkpoint import PutThreadCheckpoint
 from runtime_persist.commands.put_thread_writes import PutThreadWrites
 from runtime_persist.commands.replace_thread_checkpoint import ReplaceThreadCheckpoint
 from runtime_persist.contentstore import ContentWriter
-from runtime_persist.engine import Flow, OwnedRun
 from runtime_persist.errors import (
     CheckpointConflict,
     CommandMismatch,
@@ -33,11 +25,20 @@ from runtime_persist.model.ids import new_id
 from runtime_persist.queries import checkpoints as queries
 
 if TYPE_CHECKING:
-    from runtime_persist.adapters.workflow.saver import WorkflowCheckpointAdapter
+    from collections.abc import Sequence
+
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
+
+    from runtime_persist.adapters.workflow.core import SaverContext
+    from runtime_persist.adapters.workflow.encoding import Manifest, Place
+    from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
+    from runtime_persist.commands.parts.spec import Command
+    from runtime_persist.engine import Flow, OwnedRun
 
 
 def put(
-    saver: WorkflowCheckpointAdapter,
+    saver: SaverContext,
     config: RunnableConfig,
     checkpoint: Checkpoint,
     metadata: CheckpointMetadata,
@@ -49,7 +50,7 @@ def put(
     try:
         scope.check()
         key = (place.thread_id, place.ns, place.checkpoint_id or "")
-        parent = saver._core.manifest(key)  # noqa: SLF001 (a part of the saver)
+        parent = saver.core.manifest(key)
         known = parent is not None or place.checkpoint_id is None
         # Without the parent's manifest nobody can tell yet which values it holds: serialize all of them now.
         channels = (
@@ -65,17 +66,23 @@ def put(
             values = {channel: value for channel, value in values.items() if channel in changed}
         writer = scope.writer()
         row, manifest = encoding.checkpoint_row(
-            writer, saver.serde, place, checkpoint, stored_metadata, values, parent
+            writer,
+            saver.serde,
+            place,
+            checkpoint,
+            stored_metadata,
+            values,
+            parent,
         )
         yield from scope.commit_checkpoint(row)
     except RuntimePersistError as error:
         raise scope.failed(error) from error.__cause__
-    saver._core.remember((place.thread_id, place.ns, row.checkpoint_id), manifest)  # noqa: SLF001
+    saver.core.remember((place.thread_id, place.ns, row.checkpoint_id), manifest)
     return place.config(row.checkpoint_id)
 
 
-def _parent(saver: WorkflowCheckpointAdapter, place: Place) -> Flow[Manifest | None]:
-    engine = saver._core.engine  # noqa: SLF001
+def _parent(saver: SaverContext, place: Place) -> Flow[Manifest | None]:
+    engine = saver.core.engine
     body = yield engine.coordinator.read(
         "read_parent",
         lambda: queries.body(engine.space, place.thread_id, place.ns, place.checkpoint_id or ""),
@@ -84,7 +91,7 @@ def _parent(saver: WorkflowCheckpointAdapter, place: Place) -> Flow[Manifest | N
 
 
 def put_writes(
-    saver: WorkflowCheckpointAdapter,
+    saver: SaverContext,
     config: RunnableConfig,
     writes: Sequence[tuple[str, Any]],
     task_id: str,
@@ -118,9 +125,9 @@ def put_writes(
         raise scope.failed(error) from error.__cause__
 
 
-def delete_thread(saver: WorkflowCheckpointAdapter, thread_id: str) -> Flow[None]:
+def delete_thread(saver: SaverContext, thread_id: str) -> Flow[None]:
     """Delete a thread."""
-    engine = saver._core.engine  # noqa: SLF001
+    engine = saver.core.engine
     coordinator = engine.coordinator
     yield coordinator.commit(
         DeleteThread(
@@ -128,19 +135,19 @@ def delete_thread(saver: WorkflowCheckpointAdapter, thread_id: str) -> Flow[None
             command_id=new_id(),
             thread_id=thread_id,
             thread_hash=coordinator.keys.thread_hash(thread_id),
-        )
+        ),
     )
-    saver._core.forget_thread(thread_id)  # noqa: SLF001
+    saver.core.forget_thread(thread_id)
 
 
 class _Scope:
     """One write: under whose right it is made, and what happens when it fails."""
 
-    def __init__(self, saver: WorkflowCheckpointAdapter, config: RunnableConfig, place: Place) -> None:
-        self._core = saver._core  # noqa: SLF001
+    def __init__(self, saver: SaverContext, config: RunnableConfig, place: Place) -> None:
+        self._core = saver.core
         self._config = config
         self._place = place
-        self.owned: OwnedRun | None = saver.owned_run
+        self.owned: OwnedRun | None = saver.owned
         self.coordinator = self._core.engine.coordinator
         self._invocation: Invocation | None = (
             None if self.owned is not None else self._core.invocations.of(config["configurable"])
@@ -198,7 +205,7 @@ class _Scope:
                     epoch=lease.epoch,
                     thread_id=self._place.thread_id,
                     row=row,
-                )
+                ),
             )
             self.owned.durable(row.checkpoint_id)
             return
@@ -220,7 +227,7 @@ class _Scope:
                     expects_head=wants.expects_head,
                     expected_head=wants.head,
                     **self.thread(),
-                )
+                ),
             )
         except (CheckpointConflict, CommandMismatch):
             yield from self._replace(command_id, row)
@@ -231,7 +238,8 @@ class _Scope:
         """Accept a re-put of a stored id, which is never judged as a step; anything else is refused."""
         place, space = self._place, self._core.engine.space
         body = yield self.coordinator.read(
-            "read_checkpoint", lambda: queries.body(space, place.thread_id, row.checkpoint_ns, row.checkpoint_id)
+            "read_checkpoint",
+            lambda: queries.body(space, place.thread_id, row.checkpoint_ns, row.checkpoint_id),
         )
         if body is None:
             raise refusal
@@ -240,7 +248,7 @@ class _Scope:
 
     def _replace(self, command_id: str, row: CheckpointRow) -> Flow[None]:
         yield self.coordinator.commit(
-            ReplaceThreadCheckpoint(command_id=f"re{command_id}", row=row, **self.thread())
+            ReplaceThreadCheckpoint(command_id=f"re{command_id}", row=row, **self.thread()),
         )
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Executable, select
 
 from runtime_persist.commands.parts import content
 from runtime_persist.commands.parts.spec import Receipt
 from runtime_persist.dialects.sql import bind, constant, excluded, insert, now_us
-from runtime_persist.model.payload import Blob
 from runtime_persist.plan import Fragment, Inputs, Plan, Query, one_or_none
 from runtime_persist.schema import checkpoints, heads
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from runtime_persist.model.payload import Blob
 
 _COLUMNS = [
     "space",
@@ -91,7 +94,7 @@ READ_FINGERPRINT = Query(
         *(
             checkpoints.c[name] == bind(checkpoints.c[name])
             for name in ("space", "thread_id", "checkpoint_ns", "checkpoint_id")
-        )
+        ),
     ),
 )
 
@@ -109,7 +112,10 @@ def lookup(space: str, thread_id: str, row: CheckpointRow) -> Plan[Receipt | Non
 
 
 def params(
-    command: Any, row: CheckpointRow, run_id: str | None, epoch: int | None
+    command: Any,
+    row: CheckpointRow,
+    run_id: str | None,
+    epoch: int | None,
 ) -> tuple[dict[str, Any], Mapping[str, Sequence[Mapping[str, Any]]]]:
     """Return the parameters of the fragments above."""
     return {

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from sqlalchemy import Executable
+from typing import TYPE_CHECKING, Any
 
 from runtime_persist.dialects.sql import bind, insert, now_us
-from runtime_persist.model.payload import Blob
 from runtime_persist.plan import Call, Fragment, Inputs, Query
 from runtime_persist.schema import blobs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sqlalchemy import Executable
+
+    from runtime_persist.model.payload import Blob
 
 _ROWS = {"address": blobs.c.address.type, "size": blobs.c.size.type, "content": blobs.c.content.type}
 _NAMES = ["space", "owner", "address", "size", "content", "created_us"]

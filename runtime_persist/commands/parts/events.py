@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ormsgpack
 from sqlalchemy import Executable, update
 
-from runtime_persist.commands.parts.spec import Command, Event
 from runtime_persist.dialects.sql import bind, constant, insert, now_us
 from runtime_persist.model import limits
 from runtime_persist.plan import Call, Fragment, Inputs, Query, Row
 from runtime_persist.schema import events, runs
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from runtime_persist.commands.parts.spec import Command, Event
+
 
 def packed(payload: Mapping[str, Any]) -> bytes | None:
-    """Return an event's payload as msgpack, cut to nothing when it is over the limit (events carry facts, not content)."""
+    """Return an event's payload as msgpack, left out when it is over the limit (events carry facts)."""
     if not payload:
         return None
     data = ormsgpack.packb(dict(payload))

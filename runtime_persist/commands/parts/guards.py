@@ -6,8 +6,7 @@ lock, against the database clock read after it; what the test needs is a column 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Executable, and_, or_, select
 
@@ -29,8 +28,21 @@ from runtime_persist.model.states import Control, LeasePhase
 from runtime_persist.plan import Fragment, Inputs, Outcome, Plan, Query, Row, one_or_none
 from runtime_persist.schema import runs, threads
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 FENCE = "fence"
-_RUN_COLUMNS = ("run_id", "thread_id", "epoch", "phase", "control", "stop_reason", "expires_us", "status", "attempt_id")
+_RUN_COLUMNS = (
+    "run_id",
+    "thread_id",
+    "epoch",
+    "phase",
+    "control",
+    "stop_reason",
+    "expires_us",
+    "status",
+    "attempt_id",
+)
 
 
 # --- hot: fragments -------------------------------------------------------------------------------------------------
@@ -77,7 +89,9 @@ def _lock_thread(inputs: Inputs) -> Executable:
         .from_select(["space", "thread_hash", "thread_id", "generation", "run_no", "created_us"], values)
         .on_conflict_do_update(
             index_elements=[threads.c.space, threads.c.thread_hash],
-            set_={"thread_id": excluded("thread_id")},  # the same id again, or the id of a deleted thread that returns
+            set_={
+                "thread_id": excluded("thread_id"),
+            },  # the same id again, or the id of a deleted thread that returns
         )
     )
 
@@ -118,7 +132,7 @@ def fragments(guard: Guard, *, of_thread: bool) -> tuple[Fragment, ...]:
     return (_LOCK_RUN, Fragment(FENCE, _lease_test(guard, of_thread=of_thread), source="run"))
 
 
-class Raced(Exception):  # noqa: N818 (not an error: the command is sent once more)
+class Raced(Exception):
     """A locked row names a row younger than the statement's snapshot; nothing was written."""
 
 
@@ -182,7 +196,9 @@ LOCK_THREAD = Query(
     )
     .on_conflict_do_update(
         index_elements=[threads.c.space, threads.c.thread_hash],
-        set_={"thread_id": excluded("thread_id")},  # the same id again, or the id of a deleted thread that returns
+        set_={
+            "thread_id": excluded("thread_id"),
+        },  # the same id again, or the id of a deleted thread that returns
     )
     .returning(*threads.c, now_us().label("now_us")),
 )
@@ -197,7 +213,10 @@ def lock(spec: ColdCommand[Any], command: Any) -> Plan[Locked]:
     owner: Row | None = None
     if spec.locks_thread:
         thread = yield from one_or_none(
-            LOCK_THREAD, space=command.space, thread_hash=command.thread_hash, thread_id=command.thread_id
+            LOCK_THREAD,
+            space=command.space,
+            thread_hash=command.thread_hash,
+            thread_id=command.thread_id,
         )
         if thread is None:
             raise InvariantBroken
@@ -229,10 +248,13 @@ def check(spec: ColdCommand[Any], command: Any, locked: Locked) -> RuntimePersis
 
 def is_live(run: Row, now: int) -> bool:
     """Return whether a run's lease is held: not released and not expired."""
-    return run["phase"] != LeasePhase.RELEASED and run["expires_us"] > now
+    live: bool = run["phase"] != LeasePhase.RELEASED and run["expires_us"] > now
+    return live
 
 
-def refusal(guard: Guard, command: Any, run: Row | None, now: int | None) -> RuntimePersistError | None:
+def refusal(  # noqa: PLR0911 (one return a reason)
+    guard: Guard, command: Any, run: Row | None, now: int | None
+) -> RuntimePersistError | None:
     """Return why a lease guard refuses (None: it does not, or only expiry is left and ``now`` is not given)."""
     names = {"run_id": command.run_id, "epoch": command.epoch}
     if run is None:
@@ -253,13 +275,15 @@ def refusal(guard: Guard, command: Any, run: Row | None, now: int | None) -> Run
         )
     if getattr(command, "thread_id", run["thread_id"]) != run["thread_id"]:
         return ThreadMismatch(
-            f"run {command.run_id} belongs to thread {run['thread_id']!r}, not to {command.thread_id!r}", **names
+            f"run {command.run_id} belongs to thread {run['thread_id']!r}, not to {command.thread_id!r}",
+            **names,
         )
     if guard.open_only and run["control"] != Control.OPEN:
         return RunStopping(f"run {command.run_id} is being stopped ({run['stop_reason']})", **names)
     if now is not None and run["expires_us"] <= now:
         return LeaseExpired(
-            f"the lease of run {command.run_id} (epoch {command.epoch}) ran out; claim the run again", **names
+            f"the lease of run {command.run_id} (epoch {command.epoch}) ran out; claim the run again",
+            **names,
         )
     return None
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ormsgpack
 from sqlalchemy import select
@@ -12,6 +11,9 @@ from runtime_persist.commands.parts.spec import Command, Receipt
 from runtime_persist.dialects.sql import bind, insert
 from runtime_persist.plan import Call, Plan, Query, one_or_none
 from runtime_persist.schema import receipts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 WRITE_RECEIPT = Query(
     "write_receipt",
@@ -23,7 +25,8 @@ WRITE_RECEIPT = Query(
 READ_RECEIPT = Query(
     "read_receipt",
     select(receipts.c.fingerprint, receipts.c.result).where(
-        receipts.c.space == bind(receipts.c.space), receipts.c.command_id == bind(receipts.c.command_id)
+        receipts.c.space == bind(receipts.c.space),
+        receipts.c.command_id == bind(receipts.c.command_id),
     ),
 )
 
@@ -36,7 +39,8 @@ def write(command: Command, kind: str, fingerprint: bytes, result: Mapping[str, 
             "space": command.space,
             "command_id": command.command_id,
             "kind": kind,
-            "run_id": getattr(command, "run_id", None),
+            # The run it names or made: the receipt goes when the run's thread is deleted.
+            "run_id": getattr(command, "run_id", None) or result.get("run_id"),
             "epoch": getattr(command, "epoch", None),
             "fingerprint": fingerprint,
             "result": ormsgpack.packb(dict(result)),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runtime_persist.commands.parts import run_rows
-from runtime_persist.model.payload import Blob
-from runtime_persist.plan import Row
+
+if TYPE_CHECKING:
+    from runtime_persist.model.payload import Blob
+    from runtime_persist.plan import Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select, update
 
-from runtime_persist.commands.parts.spec import RunChange
 from runtime_persist.dialects.sql import bind, constant, insert, now_us, number
 from runtime_persist.model.states import (
     FINAL_RUN,
@@ -21,6 +19,11 @@ from runtime_persist.model.states import (
 )
 from runtime_persist.plan import Call, Plan, Query, Row, one_or_none
 from runtime_persist.schema import attempts, operation_tries, runs, threads
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from runtime_persist.commands.parts.spec import RunChange
 
 _RUN_FIXED = {
     "space", "run_id", "graph", "thread_id", "thread_run_no", "idempotency_key", "request_fingerprint", "input",
@@ -43,7 +46,8 @@ SAVE_RUN = Query(
     .returning(runs.c.run_id),
 )
 INSERT_ATTEMPT = Query(
-    "insert_attempt", insert(attempts).values(**{column.name: bind(column) for column in attempts.c})
+    "insert_attempt",
+    insert(attempts).values(**{column.name: bind(column) for column in attempts.c}),
 )
 SAVE_ATTEMPT = Query(
     "save_attempt",
@@ -54,7 +58,8 @@ SAVE_ATTEMPT = Query(
 READ_ATTEMPT = Query(
     "read_attempt",
     select(attempts).where(
-        attempts.c.space == bind(attempts.c.space), attempts.c.attempt_id == bind(attempts.c.attempt_id)
+        attempts.c.space == bind(attempts.c.space),
+        attempts.c.attempt_id == bind(attempts.c.attempt_id),
     ),
 )
 SAVE_THREAD = Query(
@@ -113,7 +118,9 @@ def move_run(run: Row, status: RunStatus, now: int, **changes: Any) -> dict[str,
 def move_attempt(attempt: Row, status: AttemptStatus, now: int, **changes: Any) -> dict[str, Any]:
     """Return an attempt's row in another status (raises IllegalTransition)."""
     check_attempt(attempt["status"], status)
-    ended = {} if status in {AttemptStatus.CLAIMED, AttemptStatus.STARTING, AttemptStatus.RUNNING} else {"ended_us": now}
+    ended = (
+        {} if status in {AttemptStatus.CLAIMED, AttemptStatus.STARTING, AttemptStatus.RUNNING} else {"ended_us": now}
+    )
     if status is AttemptStatus.QUEUED:
         ended = {}
     return dict(attempt) | {"status": status.value} | ended | changes
@@ -176,7 +183,8 @@ def save_thread(thread: Row, *, owner_run_id: str | None, run_no: int | None = N
 def mark_tries_unknown(run: Row, before_epoch: int) -> Call:
     """Return the statement that states which tries of older epochs nobody can prove any more."""
     return Call(
-        MARK_TRIES_UNKNOWN, {"space": run["space"], "run_id": run["run_id"], "before_epoch": before_epoch}
+        MARK_TRIES_UNKNOWN,
+        {"space": run["space"], "run_id": run["run_id"], "before_epoch": before_epoch},
     )
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import ormsgpack
 
-from runtime_persist.errors import RuntimePersistError
-from runtime_persist.model.guards import Guard
 from runtime_persist.model.keys import fingerprint
-from runtime_persist.plan import Call, Fragment, Outcome, Plan, Query, Row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from runtime_persist.errors import RuntimePersistError
+    from runtime_persist.model.guards import Guard
+    from runtime_persist.plan import Call, Fragment, Outcome, Plan, Query, Row
 
 _NOT_SEMANTIC = frozenset({"command_id", "epoch", "actor"})
 
@@ -180,8 +183,6 @@ class ColdCommand(Generic[C]):
 def semantic_fingerprint(command: Command) -> bytes:
     """Return the fingerprint of a command's meaning: all fields but its id, its epoch and its actor."""
     body = {
-        part.name: getattr(command, part.name)
-        for part in dataclasses.fields(command)
-        if part.name not in _NOT_SEMANTIC
+        part.name: getattr(command, part.name) for part in dataclasses.fields(command) if part.name not in _NOT_SEMANTIC
     }
     return fingerprint(type(command).__name__.encode(), ormsgpack.packb(body, option=ormsgpack.OPT_SORT_KEYS))

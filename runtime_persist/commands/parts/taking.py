@@ -112,9 +112,12 @@ class Taken:
 
     def lose(self) -> None:
         """State that the attempt may have run and that nothing proves what became of it; the run is lost with it."""
-        if self.attempt is not None and self.attempt["status"] not in {"lost"}:
+        if self.attempt is not None and self.attempt["status"] != "lost":
             self.attempt = run_rows.move_attempt(
-                self.attempt, AttemptStatus.LOST, self.now, termination_reason="lease_expired"
+                self.attempt,
+                AttemptStatus.LOST,
+                self.now,
+                termination_reason="lease_expired",
             )
             self.effects.append(run_rows.save_attempt(self.attempt))
             self.tell("attempt.lost")
@@ -146,11 +149,18 @@ class Taken:
         if self.attempt is None:
             return
         attempt = run_rows.move_attempt(
-            self.attempt, AttemptStatus.STARTING, self.now, start_requested_us=self.now
+            self.attempt,
+            AttemptStatus.STARTING,
+            self.now,
+            start_requested_us=self.now,
         )
         self.tell("attempt.start_requested")
         self.attempt = run_rows.move_attempt(
-            attempt, AttemptStatus.RUNNING, self.now, observed_state="running", observed_us=self.now
+            attempt,
+            AttemptStatus.RUNNING,
+            self.now,
+            observed_state="running",
+            observed_us=self.now,
         )
         self.tell("attempt.running")
         self.effects[-1] = run_rows.insert_attempt(self.attempt)

@@ -6,9 +6,8 @@ resume): the newest wins (contract §1).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Executable, select
 
@@ -17,9 +16,13 @@ from runtime_persist.commands.parts.guards import FENCE
 from runtime_persist.commands.parts.spec import Receipt
 from runtime_persist.dialects.sql import bind, excluded, insert
 from runtime_persist.model.keys import fingerprint
-from runtime_persist.model.payload import Blob
 from runtime_persist.plan import Fragment, Inputs, Plan, Query, many
 from runtime_persist.schema import writes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from runtime_persist.model.payload import Blob
 
 _COMMON = ["space", "thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "task_path", "run_id", "epoch"]
 _EACH = ["idx", "channel", "value", "fingerprint"]
@@ -61,7 +64,9 @@ class TaskWrites:
 
     def fingerprint(self) -> bytes:
         """Return the fingerprint of all writes in order."""
-        return fingerprint(*(write.fingerprint() for write in sorted(self.writes, key=lambda write: write.idx)))
+        return fingerprint(
+            *(write.fingerprint() for write in sorted(self.writes, key=lambda write: write.idx)),
+        )
 
 
 def _values(inputs: Inputs) -> Any:
@@ -95,7 +100,7 @@ READ_FINGERPRINTS = Query(
         *(
             writes.c[name] == bind(writes.c[name])
             for name in ("space", "thread_id", "checkpoint_ns", "checkpoint_id", "task_id")
-        )
+        ),
     ),
 )
 
@@ -117,10 +122,13 @@ def lookup(space: str, thread_id: str, given: TaskWrites) -> Plan[Receipt | None
 
 
 def params(
-    command: Any, given: TaskWrites, run_id: str | None, epoch: int | None
+    command: Any,
+    given: TaskWrites,
+    run_id: str | None,
+    epoch: int | None,
 ) -> tuple[dict[str, Any], Mapping[str, Sequence[Mapping[str, Any]]]]:
     """Return the parameters of the fragments above."""
-    each = [
+    each: list[dict[str, Any]] = [
         {"idx": write.idx, "channel": write.channel, "value": write.value, "fingerprint": write.fingerprint()}
         for write in sorted(given.writes, key=lambda write: write.idx)
     ]

@@ -13,7 +13,7 @@ branch_labels = None
 depends_on = None
 
 
-def upgrade() -> None:  # noqa: PLR0915 (one statement a table)
+def upgrade() -> None:
     """Create all tables."""
     schema = context.config.attributes.get("schema")
     op.create_table(
@@ -36,12 +36,24 @@ def upgrade() -> None:  # noqa: PLR0915 (one statement a table)
         words("error_summary", null=True),
         number("created_us"),
         number("ended_us", null=True),
-        sa.CheckConstraint("cause IN ('initial', 'retry', 'takeover', 'resume')", name=op.f("ck_rp_attempts_cause")),  # noqa: E501
-        sa.CheckConstraint("status IN ('queued', 'claimed', 'starting', 'running', 'succeeded', 'failed', 'cancelled', 'timed_out', 'lost', 'yielded')", name=op.f("ck_rp_attempts_status")),  # noqa: E501
+        sa.CheckConstraint(
+            "cause IN ('initial', 'retry', 'takeover', 'resume')",
+            name=op.f("ck_rp_attempts_cause"),
+        ),
+        sa.CheckConstraint(
+            "status IN ('queued', 'claimed', 'starting', 'running', 'succeeded', 'failed', 'cancelled', 'timed_out', 'lost', 'yielded')",
+            name=op.f("ck_rp_attempts_status"),
+        ),
         sa.PrimaryKeyConstraint("space", "attempt_id", name=op.f("pk_rp_attempts")),
         schema=schema,
     )
-    op.create_index("uq_rp_attempts_attempt_no", "rp_attempts", ["space", "run_id", "attempt_no"], unique=True, schema=schema)
+    op.create_index(
+        "uq_rp_attempts_attempt_no",
+        "rp_attempts",
+        ["space", "run_id", "attempt_no"],
+        unique=True,
+        schema=schema,
+    )
     op.create_table(
         "rp_blobs",
         key("space"),
@@ -66,7 +78,13 @@ def upgrade() -> None:  # noqa: PLR0915 (one statement a table)
         data("metadata"),
         data("fingerprint"),
         number("created_us"),
-        sa.PrimaryKeyConstraint("space", "thread_id", "checkpoint_ns", "checkpoint_id", name=op.f("pk_rp_checkpoints")),
+        sa.PrimaryKeyConstraint(
+            "space",
+            "thread_id",
+            "checkpoint_ns",
+            "checkpoint_id",
+            name=op.f("pk_rp_checkpoints"),
+        ),
         schema=schema,
     )
     op.create_table(
@@ -113,11 +131,20 @@ def upgrade() -> None:  # noqa: PLR0915 (one statement a table)
         words("error_text", null=True),
         number("started_us"),
         number("ended_us", null=True),
-        sa.CheckConstraint("status IN ('started', 'succeeded', 'failed', 'unknown', 'cancelled')", name=op.f("ck_rp_operation_tries_status")),  # noqa: E501
+        sa.CheckConstraint(
+            "status IN ('started', 'succeeded', 'failed', 'unknown', 'cancelled')",
+            name=op.f("ck_rp_operation_tries_status"),
+        ),
         sa.PrimaryKeyConstraint("space", "operation_id", "try_no", name=op.f("pk_rp_operation_tries")),
         schema=schema,
     )
-    op.create_index("ix_rp_operation_tries_run", "rp_operation_tries", ["space", "run_id", "status"], unique=False, schema=schema)
+    op.create_index(
+        "ix_rp_operation_tries_run",
+        "rp_operation_tries",
+        ["space", "run_id", "status"],
+        unique=False,
+        schema=schema,
+    )
     op.create_table(
         "rp_operations",
         key("space"),
@@ -141,12 +168,28 @@ def upgrade() -> None:  # noqa: PLR0915 (one statement a table)
         words("error_text", null=True),
         number("created_us"),
         number("ended_us", null=True),
-        sa.CheckConstraint("status IN ('pending', 'succeeded', 'failed')", name=op.f("ck_rp_operations_status")),  # noqa: E501
-        sa.PrimaryKeyConstraint("space", "thread_id", "checkpoint_ns", "name", "ordinal", name=op.f("pk_rp_operations")),
+        sa.CheckConstraint(
+            "status IN ('pending', 'succeeded', 'failed')",
+            name=op.f("ck_rp_operations_status"),
+        ),
+        sa.PrimaryKeyConstraint(
+            "space",
+            "thread_id",
+            "checkpoint_ns",
+            "name",
+            "ordinal",
+            name=op.f("pk_rp_operations"),
+        ),
         schema=schema,
     )
     op.create_index("ix_rp_operations_run", "rp_operations", ["space", "run_id"], unique=False, schema=schema)
-    op.create_index("uq_rp_operations_operation_id", "rp_operations", ["space", "operation_id"], unique=True, schema=schema)
+    op.create_index(
+        "uq_rp_operations_operation_id",
+        "rp_operations",
+        ["space", "operation_id"],
+        unique=True,
+        schema=schema,
+    )
     op.create_table(
         "rp_receipts",
         key("space"),
@@ -196,15 +239,36 @@ def upgrade() -> None:  # noqa: PLR0915 (one statement a table)
         number("queued_us", null=True),
         number("finished_us", null=True),
         number("updated_us"),
-        sa.CheckConstraint("control IN ('open', 'stopping')", name=op.f("ck_rp_runs_control")),  # noqa: E501
-        sa.CheckConstraint("phase IN ('recovering', 'active', 'released')", name=op.f("ck_rp_runs_phase")),  # noqa: E501
-        sa.CheckConstraint("status IN ('created', 'queued', 'dispatching', 'running', 'waiting_approval', 'retry_wait', 'lost', 'succeeded', 'failed', 'cancelled', 'timed_out')", name=op.f("ck_rp_runs_status")),  # noqa: E501
+        sa.CheckConstraint("control IN ('open', 'stopping')", name=op.f("ck_rp_runs_control")),
+        sa.CheckConstraint("phase IN ('recovering', 'active', 'released')", name=op.f("ck_rp_runs_phase")),
+        sa.CheckConstraint(
+            "status IN ('created', 'queued', 'dispatching', 'running', 'waiting_approval', 'retry_wait', 'lost', 'succeeded', 'failed', 'cancelled', 'timed_out')",
+            name=op.f("ck_rp_runs_status"),
+        ),
         sa.PrimaryKeyConstraint("space", "run_id", name=op.f("pk_rp_runs")),
         schema=schema,
     )
-    op.create_index("ix_rp_runs_claim", "rp_runs", ["space", "status", "queued_us"], unique=False, schema=schema)
-    op.create_index("uq_rp_runs_idempotency_key", "rp_runs", ["space", "idempotency_key"], unique=True, schema=schema)
-    op.create_index("uq_rp_runs_thread_run_no", "rp_runs", ["space", "thread_id", "thread_run_no"], unique=True, schema=schema)
+    op.create_index(
+        "ix_rp_runs_claim",
+        "rp_runs",
+        ["space", "status", "queued_us"],
+        unique=False,
+        schema=schema,
+    )
+    op.create_index(
+        "uq_rp_runs_idempotency_key",
+        "rp_runs",
+        ["space", "idempotency_key"],
+        unique=True,
+        schema=schema,
+    )
+    op.create_index(
+        "uq_rp_runs_thread_run_no",
+        "rp_runs",
+        ["space", "thread_id", "thread_run_no"],
+        unique=True,
+        schema=schema,
+    )
     op.create_table(
         "rp_spaces",
         key("space"),
@@ -241,7 +305,15 @@ def upgrade() -> None:  # noqa: PLR0915 (one statement a table)
         data("fingerprint"),
         key("run_id", null=True),
         number("epoch", null=True),
-        sa.PrimaryKeyConstraint("space", "thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "idx", name=op.f("pk_rp_writes")),
+        sa.PrimaryKeyConstraint(
+            "space",
+            "thread_id",
+            "checkpoint_ns",
+            "checkpoint_id",
+            "task_id",
+            "idx",
+            name=op.f("pk_rp_writes"),
+        ),
         schema=schema,
     )
 

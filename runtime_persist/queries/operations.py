@@ -1,16 +1,18 @@
-"""What the operation commands share: how an operation is named, looked up and answered."""
+"""Operations of the journal: how one is named, and how it is read with its last try."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
 from runtime_persist.dialects.sql import bind
 from runtime_persist.plan import Plan, Query, Row, one_or_none
 from runtime_persist.schema import operation_tries, operations
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

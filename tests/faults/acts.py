@@ -1,0 +1,228 @@
+"""What a process does before the one that dies, and after it: steps on a stage, each through the coordinator."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from uuid_utils import uuid7
+
+from runtime_persist.adapters.workflow import encoding
+from runtime_persist.commands.begin_operation import BeginOperation
+from runtime_persist.commands.claim_run import ClaimRun
+from runtime_persist.commands.commit_workflow_checkpoint import CommitWorkflowCheckpoint
+from runtime_persist.commands.commit_workflow_task_writes import CommitWorkflowTaskWrites
+from runtime_persist.commands.complete_operation import CompleteOperation
+from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
+from runtime_persist.queries.operations import OperationKey
+from runtime_persist.commands.parts.spec import Command
+from runtime_persist.commands.parts.write_rows import TaskWrites
+from runtime_persist.commands.put_thread_checkpoint import PutThreadCheckpoint
+from runtime_persist.commands.renew_lease import RenewLease
+from runtime_persist.commands.start_attempt import StartAttempt
+from runtime_persist.commands.start_owned_run import StartOwnedRun
+from runtime_persist.contentstore import ContentWriter
+from runtime_persist.coordinator import CommitReceipt
+from runtime_persist.engine import OwnedRun, ownership, run
+from runtime_persist.errors import LeaseLost
+from runtime_persist.model.ids import new_id
+from runtime_persist.model.keys import fingerprint
+from runtime_persist.testing.faults import Rows, check_invariants, read_rows
+from tests.faults.kit import Stage
+
+SERDE = JsonPlusSerializer()
+GRAPH = "graph"
+
+
+def commit(stage: Stage, command: Command) -> CommitReceipt:
+    return stage.engine.coordinator.commit(command).result()
+
+
+def rows(stage: Stage) -> Rows:
+    return read_rows(stage.engine, stage.thread_id)
+
+
+def check(stage: Stage) -> Rows:
+    """Check the invariants and return the rows."""
+    found = rows(stage)
+    assert check_invariants(found) == []
+    return found
+
+
+def thread(stage: Stage) -> dict[str, Any]:
+    return ownership.thread_of(stage.engine, stage.thread_id) | {"command_id": new_id()}
+
+
+def leased(stage: Stage, owned: OwnedRun) -> dict[str, Any]:
+    """The fields of a command under a lease."""
+    return {
+        "space": stage.engine.space,
+        "command_id": new_id(),
+        "run_id": owned.lease.run_id,
+        "epoch": owned.lease.epoch,
+    }
+
+
+def large(stage: Stage, what: str) -> str:
+    """A value of this thread alone that is too large to lie in a row."""
+    return f"{what} of {stage.thread_id} " * 1_000
+
+
+# --- runs -----------------------------------------------------------------------------------------------------------
+
+
+def request(stage: Stage, value: Any = "question") -> Any:
+    return ownership.request(stage.engine, SERDE, GRAPH, value, thread_id=stage.thread_id)
+
+
+def start_owned(stage: Stage) -> StartOwnedRun:
+    return StartOwnedRun(
+        request=request(stage, large(stage, "input")),
+        worker_id="victim",
+        attempt_id=new_id(),
+        ttl_us=stage.engine.ttl_us,
+        **thread(stage),
+    )
+
+
+def own(stage: Stage) -> OwnedRun:
+    """Start a run and own it: running under a live lease."""
+    owned = run(ownership.start(stage.engine, SERDE, request(stage), stage.thread_id))
+    stage.engine.heartbeats.remove(owned)
+    return owned
+
+
+def queue(stage: Stage) -> str:
+    receipt = run(ownership.queue(stage.engine, request(stage), stage.thread_id))
+    return str(receipt.result["run_id"])
+
+
+def claim(stage: Stage, run_id: str) -> OwnedRun:
+    candidate = {"run_id": run_id, "thread_id": stage.thread_id, "graph": GRAPH}
+    owned, _ = run(ownership.claim(stage.engine, SERDE, candidate))
+    stage.engine.heartbeats.remove(owned)
+    return owned
+
+
+def claim_command(stage: Stage, run_id: str) -> ClaimRun:
+    return ClaimRun(
+        run_id=run_id, worker_id="victim", attempt_id=new_id(), ttl_us=stage.engine.ttl_us, **thread(stage)
+    )
+
+
+def take_over(stage: Stage, run_id: str) -> OwnedRun:
+    """Let the lease run out, claim and activate the run; whoever had it before is refused."""
+    (before,) = (row for row in rows(stage)["runs"] if row["run_id"] == run_id)
+    stage.expire(run_id)
+    owned = claim(stage, run_id)
+    assert owned.lease.epoch == before["epoch"] + 1
+    with pytest.raises(LeaseLost):
+        commit(stage, RenewLease(ttl_us=1, **leased(stage, owned) | {"epoch": before["epoch"]}))
+    run(ownership.activate(owned))
+    return owned
+
+
+def finish(stage: Stage, owned: OwnedRun) -> None:
+    """End the run; it ends once."""
+    assert run(ownership.finish(stage.engine, owned, "done")) == "succeeded"
+    found = check(stage)
+    ends = [event for event in found["events"] if event["type"] == "run.succeeded"]
+    assert [event["run_id"] for event in ends].count(owned.lease.run_id) == 1
+
+
+def take_over_and_finish(stage: Stage, run_id: str) -> None:
+    finish(stage, take_over(stage, run_id))
+
+
+# --- checkpoints and writes -----------------------------------------------------------------------------------------
+
+
+def checkpoint_row(stage: Stage, parent_id: str | None, what: str) -> CheckpointRow:
+    """A checkpoint whose value lies in the content store."""
+    writer = ContentWriter(stage.engine.coordinator.keys, stage.engine.owner)
+    checkpoint: Any = {
+        "v": 4,
+        "id": str(uuid7()),
+        "ts": "2026-01-01T00:00:00+00:00",
+        "channel_values": {"messages": large(stage, what), "step": 1},
+        "channel_versions": {"messages": "1", "step": "1"},
+        "versions_seen": {},
+        "updated_channels": None,
+    }
+    place = encoding.Place(stage.thread_id, "", parent_id)
+    values = encoding.serialized(SERDE, checkpoint, ["messages", "step"])
+    row, _ = encoding.checkpoint_row(writer, SERDE, place, checkpoint, b"metadata", values, None)
+    return row
+
+
+def checkpoint(stage: Stage, owned: OwnedRun, parent_id: str | None) -> CommitWorkflowCheckpoint:
+    return CommitWorkflowCheckpoint(
+        thread_id=stage.thread_id, row=checkpoint_row(stage, parent_id, "state"), **leased(stage, owned)
+    )
+
+
+def put(stage: Stage, parent_id: str | None) -> PutThreadCheckpoint:
+    """A put without a lease that expects its parent to be the head."""
+    return PutThreadCheckpoint(
+        row=checkpoint_row(stage, parent_id, "state"),
+        expects_head=True,
+        expected_head=parent_id,
+        **thread(stage),
+    )
+
+
+def given(stage: Stage) -> TaskWrites:
+    """Two regular writes, one of them large, and a special one."""
+    writer = ContentWriter(stage.engine.coordinator.keys, stage.engine.owner)
+    place = encoding.Place(stage.thread_id, "", str(uuid7()))
+    values = [("messages", large(stage, "write")), ("step", 1), ("__interrupt__", "why")]
+    return encoding.task_writes(writer, SERDE, place, values, "task", "path")
+
+
+def task_writes(stage: Stage, owned: OwnedRun) -> CommitWorkflowTaskWrites:
+    return CommitWorkflowTaskWrites(thread_id=stage.thread_id, given=given(stage), **leased(stage, owned))
+
+
+# --- operations -----------------------------------------------------------------------------------------------------
+
+
+def begin(stage: Stage, owned: OwnedRun) -> BeginOperation:
+    return BeginOperation(
+        key=OperationKey(thread_id=stage.thread_id, checkpoint_ns="node:task", name="pay", ordinal="#1"),
+        operation_id=new_id(),
+        request_fingerprint=fingerprint(b"pay 5"),
+        request="pay 5",
+        idempotency_key="key",
+        on_unknown="ask",
+        node_attempt=1,
+        **leased(stage, owned),
+    )
+
+
+def begin_again(command: BeginOperation, owned: OwnedRun) -> BeginOperation:
+    """What the node sends when it runs again in other hands: the same identity, made anew."""
+    return replace(command, epoch=owned.lease.epoch, command_id=new_id(), operation_id=new_id())
+
+
+def complete(stage: Stage, owned: OwnedRun, operation_id: str, try_no: int = 1) -> CompleteOperation:
+    data, blobs = ownership.encode(stage.engine, SERDE, large(stage, "receipt"))
+    return CompleteOperation.succeeded(
+        result=data,
+        outcome=fingerprint(data),
+        owner=stage.engine.owner,
+        blobs=blobs,
+        operation_id=operation_id,
+        name="pay",
+        try_no=try_no,
+        **leased(stage, owned),
+    )
+
+
+def start_try(stage: Stage, owned: OwnedRun, operation_id: str, try_no: int) -> StartAttempt:
+    return StartAttempt(
+        operation_id=operation_id, name="pay", try_no=try_no, node_attempt=1, **leased(stage, owned)
+    )
+
+
+def activate(owned: OwnedRun) -> None:
+    run(ownership.activate(owned))
