@@ -26,6 +26,13 @@ class CommitWorkflowCheckpoint(LeaseCommand):
     row: CheckpointRow
 
 
+def _conflict(command: CommitWorkflowCheckpoint) -> CheckpointConflict:
+    return CheckpointConflict(
+        f"checkpoint {command.row.checkpoint_id} of thread {command.thread_id!r} is stored with other content",
+        checkpoint_id=command.row.checkpoint_id,
+    )
+
+
 SPEC = HotCommand(
     name="commit_workflow_checkpoint",
     dto=CommitWorkflowCheckpoint,
@@ -35,8 +42,6 @@ SPEC = HotCommand(
     params=lambda command: checkpoint_rows.params(command, command.row, command.run_id, command.epoch),
     lookup=lambda command: checkpoint_rows.lookup(command.space, command.thread_id, command.row),
     fingerprint=lambda command: command.row.fingerprint,
-    refuse=lambda command, _: CheckpointConflict(
-        f"checkpoint {command.row.checkpoint_id} of thread {command.thread_id!r} is stored with other content",
-        checkpoint_id=command.row.checkpoint_id,
-    ),
+    refuse=lambda command, _: _conflict(command),
+    conflict=_conflict,
 )

@@ -113,13 +113,16 @@ def _params(
     return params, rows
 
 
+def _conflict(command: PutThreadCheckpoint) -> CheckpointConflict:
+    return CheckpointConflict(
+        f"checkpoint {command.row.checkpoint_id} of thread {command.thread_id!r} is stored with other content",
+        checkpoint_id=command.row.checkpoint_id,
+    )
+
+
 def _refuse(command: PutThreadCheckpoint, outcome: Outcome) -> RuntimePersistError:
-    row = command.row
     if outcome.counts["accept"]:
-        return CheckpointConflict(
-            f"checkpoint {row.checkpoint_id} of thread {command.thread_id!r} is stored with other content",
-            checkpoint_id=row.checkpoint_id,
-        )
+        return _conflict(command)
     head = outcome.values.get("head")
     may_be_new = not command.expects_head or command.expected_head is None
     if head is None and may_be_new:
@@ -149,4 +152,5 @@ SPEC = HotCommand(
     lookup=lambda command: checkpoint_rows.lookup(command.space, command.thread_id, command.row),
     fingerprint=lambda command: command.row.fingerprint,
     refuse=_refuse,
+    conflict=_conflict,
 )

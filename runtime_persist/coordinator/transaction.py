@@ -63,7 +63,8 @@ def commit_hot(spec: HotCommand[Any], command: Command) -> Plan[CommitReceipt]:
         try:
             refusal = guards.explain(spec.guard, command, outcome)
             if stored is not None:
-                return replayed(spec.name, command, stored, spec.fingerprint(command), refusal)
+                conflict = refusal or (spec.conflict(command) if spec.conflict else None)
+                return replayed(spec.name, command, stored, spec.fingerprint(command), conflict)
             raise refusal or spec.refuse(command, outcome)
         except guards.Raced:
             continue

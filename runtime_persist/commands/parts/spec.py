@@ -136,6 +136,7 @@ class HotCommand(Generic[C]):
         lookup: finds the stored receipt in a new statement, after nothing was written.
         accepted: whether an outcome means committed (default: the receipt fragment wrote its row).
         refuse: the error when neither written nor found, for what the guard does not explain.
+        conflict: the error when the row that is the receipt is of another request (default: CommandMismatch).
         answer: the result of a fresh commit.
 
     """
@@ -151,6 +152,7 @@ class HotCommand(Generic[C]):
     expectations: tuple[Fragment, ...] = ()
     effects: tuple[Fragment, ...] = ()
     accepted: Callable[[Outcome], bool] | None = None
+    conflict: Callable[[C], RuntimePersistError] | None = None
     answer: Callable[[C, Outcome], Mapping[str, Any]] = lambda _command, _outcome: {}
 
 
