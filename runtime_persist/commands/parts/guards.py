@@ -196,9 +196,7 @@ LOCK_THREAD = Query(
     )
     .on_conflict_do_update(
         index_elements=[threads.c.space, threads.c.thread_hash],
-        set_={
-            "thread_id": excluded("thread_id"),
-        },  # the same id again, or the id of a deleted thread that returns
+        set_={"thread_hash": excluded("thread_hash")},  # only a lock: a deleted thread's id returns with a write
     )
     .returning(*threads.c, now_us().label("now_us")),
 )
@@ -221,6 +219,7 @@ def lock(spec: ColdCommand[Any], command: Any) -> Plan[Locked]:
         if thread is None:
             raise InvariantBroken
         now = thread["now_us"]
+        thread = {**thread, "thread_id": command.thread_id}
     if spec.locks_run:
         run = yield from one_or_none(LOCK_RUN, space=command.space, run_id=command.run_id)
         if run is None:

@@ -65,7 +65,11 @@ READ_ATTEMPT = Query(
 SAVE_THREAD = Query(
     "save_thread",
     update(threads)
-    .values(owner_run_id=bind(threads.c.owner_run_id), run_no=bind(threads.c.run_no))
+    .values(
+        thread_id=bind(threads.c.thread_id),  # NULL before, when the thread was deleted
+        owner_run_id=bind(threads.c.owner_run_id),
+        run_no=bind(threads.c.run_no),
+    )
     .where(threads.c.space == bind(threads.c.space), threads.c.thread_hash == bind(threads.c.thread_hash)),
 )
 # A try that was started under an older epoch has no one left to finish it: that is all that can be proved.
@@ -174,6 +178,7 @@ def save_thread(thread: Row, *, owner_run_id: str | None, run_no: int | None = N
         {
             "space": thread["space"],
             "thread_hash": thread["thread_hash"],
+            "thread_id": thread["thread_id"],
             "owner_run_id": owner_run_id,
             "run_no": thread["run_no"] if run_no is None else run_no,
         },
