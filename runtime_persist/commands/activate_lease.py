@@ -42,7 +42,7 @@ def decide(command: ActivateLease, locked: Locked) -> Plan[Decision]:
     attempt = yield from run_rows.current_attempt(before)
     run = taking.taken(before, attempt, locked.now_us)
     run.activate(command.revocation)
-    if before["status"] == RunStatus.LOST:
+    if before["status"] == RunStatus.LOST and (attempt is None or attempt["ended_us"] is not None):
         run.add_attempt(command.attempt_id, AttemptCause.TAKEOVER)
     return Decision(
         {"attempt_id": run.run["attempt_id"]},

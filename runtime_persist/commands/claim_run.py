@@ -53,6 +53,8 @@ def decide(command: ClaimRun, locked: Locked) -> Plan[Decision]:
     run.lease(command.worker_id, command.ttl_us)
     if lost:
         run.lose()
+        if _waits(run):  # the takeover before this one died between its activation and its start fence
+            _reclaim(run, command)
     else:
         _dispatch(run, command)
     return Decision(
@@ -73,26 +75,36 @@ def _dispatch(run: taking.Taken, command: ClaimRun) -> None:
     """Dispatch a run that was never sent to a runtime; its attempt, when it has one, is claimed again."""
     if run.run["status"] == RunStatus.DISPATCHING:
         run.move(RunStatus.QUEUED)
-    attempt = run.attempt
-    if attempt is None or attempt["ended_us"] is not None:
-        cause = AttemptCause.INITIAL if attempt is None else AttemptCause.RESUME
-        run.add_attempt(command.attempt_id, cause)
+    if _waits(run):
+        _reclaim(run, command)
     else:
-        queued = attempt
-        if attempt["status"] == AttemptStatus.CLAIMED:
-            queued = run_rows.move_attempt(attempt, AttemptStatus.QUEUED, run.now)
-            run.tell("attempt.released")
-        run.attempt = run_rows.move_attempt(
-            queued,
-            AttemptStatus.CLAIMED,
-            run.now,
-            epoch=run.run["epoch"],
-            worker_id=command.worker_id,
-            claimed_us=run.now,
-        )
-        run.effects.append(run_rows.save_attempt(run.attempt))
-        run.tell("attempt.claimed", cause=attempt["cause"], epoch=run.run["epoch"])
+        run.add_attempt(command.attempt_id, AttemptCause.RESUME if run.attempt else AttemptCause.INITIAL)
     run.move(RunStatus.DISPATCHING)
+
+
+def _waits(run: taking.Taken) -> bool:
+    """Return whether the run has an attempt that was never sent to a runtime."""
+    return run.attempt is not None and run.attempt["ended_us"] is None
+
+
+def _reclaim(run: taking.Taken, command: ClaimRun) -> None:
+    """Claim the run's attempt under the new epoch; one that somebody had claimed is released first."""
+    queued = run.attempt
+    if queued is None:
+        raise InvariantBroken
+    if queued["status"] == AttemptStatus.CLAIMED:
+        queued = run_rows.move_attempt(queued, AttemptStatus.QUEUED, run.now)
+        run.tell("attempt.released")
+    run.attempt = run_rows.move_attempt(
+        queued,
+        AttemptStatus.CLAIMED,
+        run.now,
+        epoch=run.run["epoch"],
+        worker_id=command.worker_id,
+        claimed_us=run.now,
+    )
+    run.effects.append(run_rows.save_attempt(run.attempt))
+    run.tell("attempt.claimed", cause=queued["cause"], epoch=run.run["epoch"])
 
 
 SPEC = ColdCommand(

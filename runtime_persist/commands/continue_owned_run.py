@@ -58,7 +58,7 @@ def decide(command: ContinueOwnedRun, locked: Locked) -> Plan[Decision]:
     elif run.run["status"] == RunStatus.QUEUED:
         run.move(RunStatus.DISPATCHING)
     run.activate(EMPTY_DOMAIN_SET)
-    if attempt is not None and attempt["ended_us"] is None and not takeover:
+    if attempt is not None and attempt["ended_us"] is None and not taking.past_start_fence(attempt):
         run.attempt = run_rows.move_attempt(
             attempt,
             AttemptStatus.CANCELLED,
@@ -66,6 +66,7 @@ def decide(command: ContinueOwnedRun, locked: Locked) -> Plan[Decision]:
             termination_reason="superseded",
         )
         run.effects.append(run_rows.save_attempt(run.attempt))
+        run.tell("attempt.cancelled", reason="superseded")
     cause = AttemptCause.TAKEOVER if takeover else AttemptCause.RESUME if before["attempt_no"] else AttemptCause.INITIAL
     run.add_attempt(command.attempt_id, cause)
     run.start()

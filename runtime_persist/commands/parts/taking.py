@@ -111,8 +111,11 @@ class Taken:
         self.effects.append(run_rows.mark_tries_unknown(self.run, self.run["epoch"]))
 
     def lose(self) -> None:
-        """State that the attempt may have run and that nothing proves what became of it; the run is lost with it."""
-        if self.attempt is not None and self.attempt["status"] != "lost":
+        """State that the attempt may have run and that nothing proves what became of it; the run is lost with it.
+
+        An attempt before its start fence did not run: it is not lost, whoever takes the run decides about it.
+        """
+        if self.attempt is not None and past_start_fence(self.attempt):
             self.attempt = run_rows.move_attempt(
                 self.attempt,
                 AttemptStatus.LOST,
