@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import ormsgpack
-from sqlalchemy import Table, select
+from sqlalchemy import Table, or_, select
 from sqlalchemy.sql.selectable import SelectBase
 
 from runtime_persist.adapters.workflow.encoding import addresses
@@ -116,7 +116,7 @@ _TABLES: dict[str, Table] = {name[_SHORT:]: table for name, table in metadata.ta
 
 
 def _of_thread(table: Table) -> Any:
-    """Return the condition "belongs to the thread" (content belongs to the space)."""
+    """Return the condition "belongs to the thread" (content and receipts without a run belong to the space)."""
     if "thread_id" in table.c:
         return table.c.thread_id == bind(runs_table.c.thread_id)
     if "run_id" in table.c:
@@ -124,7 +124,8 @@ def _of_thread(table: Table) -> Any:
             runs_table.c.space == bind(runs_table.c.space),
             runs_table.c.thread_id == bind(runs_table.c.thread_id),
         )
-        return table.c.run_id.in_(mine)
+        condition = table.c.run_id.in_(mine)
+        return or_(condition, table.c.run_id.is_(None)) if table.c.run_id.nullable else condition
     return table.c.space == bind(table.c.space)
 
 

@@ -65,7 +65,7 @@ def leased(stage: Stage, owned: OwnedRun) -> dict[str, Any]:
 
 def large(stage: Stage, what: str) -> str:
     """A value of this thread alone that is too large to lie in a row."""
-    return f"{what} of {stage.thread_id} " * 1_000
+    return f"{what} of {stage.thread_id} " * 2_000
 
 
 # --- runs -----------------------------------------------------------------------------------------------------------

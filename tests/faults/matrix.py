@@ -77,9 +77,9 @@ def some_put_writes(stage: Stage) -> Prepared:
 
 
 HOT = (
-    Scenario("commit_workflow_checkpoint:next", a_checkpoint, scenarios.same_write, scenarios.checkpoints),
-    Scenario("commit_workflow_checkpoint:first", a_first_checkpoint, scenarios.same_write, scenarios.checkpoints),
-    Scenario("commit_workflow_task_writes", some_writes, scenarios.same_write, scenarios.writes),
+    Scenario("commit_workflow_checkpoint:next", a_checkpoint, scenarios.same_checkpoint, scenarios.checkpoints),
+    Scenario("commit_workflow_checkpoint:first", a_first_checkpoint, scenarios.same_checkpoint, scenarios.checkpoints),
+    Scenario("commit_workflow_task_writes", some_writes, scenarios.same_writes, scenarios.writes),
     Scenario("begin_operation", an_operation, scenarios.same_operation, scenarios.begun),
     Scenario("complete_operation", an_outcome, scenarios.same_outcome, scenarios.completed),
     Scenario("start_attempt", a_second_try, scenarios.same_try, scenarios.second_try),

@@ -111,18 +111,25 @@ def old_epoch(stage: Stage, command: Command, *, committed: bool) -> None:
             acts.commit(stage, command)
 
 
-def same_write(stage: Stage, prepared: Prepared, committed: bool) -> None:
-    """Checkpoints and task writes: the next holder sends the same logical write; it is found or written once."""
+def same_checkpoint(stage: Stage, prepared: Prepared, committed: bool) -> None:
+    """The next holder sends the same checkpoint: it is found or written once."""
     command: Any = prepared.command
     owned = acts.take_over(stage, command.run_id)
     old_epoch(stage, command, committed=committed)
     again = replace(command, epoch=owned.lease.epoch)
-    first = acts.commit(stage, again)
-    if hasattr(command, "row"):
-        assert first.replayed is committed
-        assert acts.commit(stage, again).replayed
-    (stored,) = {row["epoch"] for row in acts.rows(stage)["writes"]} or {None}
-    assert hasattr(command, "row") or (stored == command.epoch) is committed, "the first write of a task wins"
+    assert acts.commit(stage, again).replayed is committed
+    assert acts.commit(stage, again).replayed
+    acts.finish(stage, owned)
+
+
+def same_writes(stage: Stage, prepared: Prepared, committed: bool) -> None:
+    """The next holder sends the same task writes: the first regular ones stay, the newest special ones count."""
+    command: Any = prepared.command
+    owned = acts.take_over(stage, command.run_id)
+    old_epoch(stage, command, committed=committed)
+    acts.commit(stage, replace(command, epoch=owned.lease.epoch))
+    epochs = {row["idx"] >= 0: row["epoch"] for row in acts.rows(stage)["writes"]}
+    assert epochs == {True: command.epoch if committed else owned.lease.epoch, False: owned.lease.epoch}
     acts.finish(stage, owned)
 
 
