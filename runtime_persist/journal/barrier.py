@@ -53,6 +53,7 @@ def _give_up(durable: Future[bool], owned: OwnedRun, checkpoint_id: str, name: s
     if durable.set_running_or_notify_cancel():
         msg = (
             f"operation {name!r} was not started: checkpoint {checkpoint_id} it runs on was not stored within "
-            f"{seconds:g} s (a subgraph with checkpointer=False stores none)"
+            f"{seconds:g} s. A subgraph with checkpointer=False stores none; a blocking operation inside an async "
+            "node can hold up the event loop that stores it: make the operation async"
         )
         durable.set_exception(CheckpointNotDurable(msg, checkpoint_id=checkpoint_id))

@@ -36,6 +36,9 @@ BARRIER_SECONDS: Final = 30.0
 INVOCATIONS_REMEMBERED_MAX: Final = 4_096
 """Invocations whose loaded heads an optimistic saver remembers (least recently used go first)."""
 
+NAMESPACES_REMEMBERED_MAX: Final = 256
+"""Namespaces that a caller without a runtime (a thread or task that only calls the saver) is remembered with."""
+
 MANIFESTS_CACHED_MAX: Final = 4_096
 PAGE_ROWS: Final = 100
 ERROR_TEXT_CHARS_MAX: Final = 2_000

@@ -86,7 +86,10 @@ class Invocations:
         """Note what a load gave. ``asked``: a checkpoint id was named, or the namespace was listed: a fork."""
         with self._lock:
             if not invocation.has_runtime:
+                invocation.namespaces.pop(place, None)
                 invocation.namespaces[place] = _Namespace(loaded=head, fork=asked)
+                if len(invocation.namespaces) > limits.NAMESPACES_REMEMBERED_MAX:
+                    del invocation.namespaces[next(iter(invocation.namespaces))]
                 return
             found = invocation.namespaces.get(place)
             if found is None:

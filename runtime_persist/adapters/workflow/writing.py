@@ -16,7 +16,6 @@ from runtime_persist.commands.replace_thread_checkpoint import ReplaceThreadChec
 from runtime_persist.contentstore import ContentWriter
 from runtime_persist.errors import (
     CheckpointConflict,
-    CommandMismatch,
     RuntimePersistError,
     StaleWriter,
     ThreadMismatch,
@@ -26,6 +25,7 @@ from runtime_persist.queries import checkpoints as queries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Future
 
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from runtime_persist.adapters.workflow.encoding import Manifest, Place
     from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
     from runtime_persist.commands.parts.spec import Command
+    from runtime_persist.coordinator import CommitReceipt
     from runtime_persist.engine import Flow, OwnedRun
 
 
@@ -195,9 +196,10 @@ class _Scope:
     def commit_checkpoint(self, row: CheckpointRow) -> Flow[None]:
         """Commit a checkpoint under the lease, or compare and set the head."""
         command_id = f"put:{self._place.thread_id}:{row.checkpoint_ns}:{row.checkpoint_id}"
-        if self.owned is not None:
-            lease = self.owned.lease
-            yield self.coordinator.commit(
+        owned = self.owned
+        if owned is not None:
+            lease = owned.lease
+            future = self.coordinator.commit(
                 CommitWorkflowCheckpoint(
                     space=lease.space,
                     command_id=command_id,
@@ -207,7 +209,10 @@ class _Scope:
                     row=row,
                 ),
             )
-            self.owned.durable(row.checkpoint_id)
+            # Noted where it is committed, not where the caller goes on: an operation that blocks the caller's event
+            # loop waits for exactly this.
+            future.add_done_callback(lambda done: _note_durable(done, owned, row.checkpoint_id))
+            yield future
             return
         where = (self._place.thread_id, row.checkpoint_ns)
         invocation, known = self._invocation, self._core.invocations
@@ -229,7 +234,7 @@ class _Scope:
                     **self.thread(),
                 ),
             )
-        except (CheckpointConflict, CommandMismatch):
+        except CheckpointConflict:
             yield from self._replace(command_id, row)
             return
         known.put(invocation, where, row.checkpoint_id)
@@ -250,6 +255,11 @@ class _Scope:
         yield self.coordinator.commit(
             ReplaceThreadCheckpoint(command_id=f"re{command_id}", row=row, **self.thread()),
         )
+
+
+def _note_durable(done: Future[CommitReceipt], owned: OwnedRun, checkpoint_id: str) -> None:
+    if done.exception() is None:
+        owned.durable(checkpoint_id)
 
 
 def _broken(place: Place, row: CheckpointRow) -> StaleWriter:

@@ -1,0 +1,69 @@
+"""Write the pages that are drawn from data: states.md, errors.md, commands.md (a test fails when one is stale)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runtime_persist import errors
+from runtime_persist.cli.main import EXIT_CODES
+from runtime_persist.commands import COMMANDS
+from runtime_persist.commands.parts.spec import HotCommand
+from runtime_persist.errors import RuntimePersistError
+from runtime_persist.model.states import ATTEMPT_TRANSITIONS, FINAL_ATTEMPT, FINAL_RUN, RUN_TRANSITIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HERE = Path(__file__).parent
+
+
+def states() -> str:
+    """Return the page of the state machines."""
+    text = "# States\n\nDrawn from `runtime_persist/model/states.py`; the database CHECKs come from the same enums.\n"
+    text += _machine("Run", RUN_TRANSITIONS, FINAL_RUN) + _machine("Attempt", ATTEMPT_TRANSITIONS, FINAL_ATTEMPT)
+    return text
+
+
+def _machine(title: str, table: Mapping[str, frozenset[str]], final: frozenset[str]) -> str:
+    lines = [f"\n## {title}\n", "```mermaid", "stateDiagram-v2"]
+    lines += [f"    {old} --> {new}" for old, news in table.items() for new in sorted(news)]
+    lines += [f"    {state} --> [*]" for state in sorted(final)]
+    return "\n".join([*lines, "```", ""])
+
+
+def error_page() -> str:
+    """Return the page of the errors."""
+    text = "# Errors\n\nEvery error has a stable code and a kind; the command line's exit code follows the kind.\n\n"
+    text += "| code | kind | exit | class | meaning |\n|---|---|---|---|---|\n"
+    found = [c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, RuntimePersistError)]
+    for kind in sorted(found, key=lambda c: (c.kind, c.code)):
+        meaning = (kind.__doc__ or "").strip().split("\n", maxsplit=1)[0].replace("|", "\\|")
+        text += f"| `{kind.code}` | {kind.kind} | {EXIT_CODES[kind.kind]} | `{kind.__name__}` | {meaning} |\n"
+    return text
+
+
+def commands() -> str:
+    """Return the page of the commands and their guards."""
+    text = "# Commands\n\nNothing else is ever written. Hot commands are one round trip on PostgreSQL.\n\n"
+    text += "| command | guard | path | what it does |\n|---|---|---|---|\n"
+    for spec in sorted(COMMANDS.values(), key=lambda spec: spec.name):
+        path = "hot" if isinstance(spec, HotCommand) else "cold"
+        meaning = (sys.modules[spec.dto.__module__].__doc__ or "").strip().split("\n\n", maxsplit=1)[0]
+        meaning = meaning.replace("\n", " ").removeprefix(f"{spec.name}: ")
+        text += f"| `{spec.name}` | {spec.guard} | {path} | {meaning} |\n"
+    return text
+
+
+PAGES = {"states.md": states, "errors.md": error_page, "commands.md": commands}
+
+
+def main() -> None:
+    """Write all pages."""
+    for name, page in PAGES.items():
+        (HERE / name).write_text(page())
+
+
+if __name__ == "__main__":
+    main()

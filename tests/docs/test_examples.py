@@ -1,0 +1,30 @@
+"""Every example runs, on SQLite and on PostgreSQL, and prints what it promises."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PROMISES = {
+    "01_checkpointer.py": ["STALE_WRITER", "n = 1"],
+    "02_owned_run.py": ["waiting_approval - pay 42.00?", "approved by Ada", "succeeded - calls made: 1"],
+    "03_worker.py": ["Hello Ada - succeeded", "Hello Grace - succeeded"],
+}
+
+
+def test_every_example_is_listed():
+    assert {path.name for path in EXAMPLES.glob("*.py")} == set(PROMISES)
+
+
+@pytest.mark.parametrize("name", sorted(PROMISES))
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_an_example_runs_and_prints_what_it_promises(name, database, tmp_path, request):
+    url = f"sqlite:///{tmp_path / 'x.db'}" if database == "sqlite" else request.getfixturevalue("postgres_dsn")
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / name, url], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    for promise in PROMISES[name]:
+        assert promise in done.stdout
