@@ -1,0 +1,58 @@
+"""Many processes open one empty database at once."""
+
+import subprocess
+import sys
+
+from runtime_persist.engine import Engine
+from runtime_persist.schema import migrate
+from tests.fixtures.world import World
+
+PROCESSES = 6
+# One process imports everything and forks the others; they open the database when the pipe is closed.
+OPENERS = """
+import json, os, sys
+from runtime_persist.engine import Engine
+
+hold, go = os.pipe()
+children = []
+for _ in range(int(sys.argv[2])):
+    child = os.fork()
+    if child == 0:
+        os.close(go)
+        os.read(hold, 1)
+        engine = Engine(sys.argv[1])
+        secret = engine.coordinator.keys.secret.hex()
+        engine.close()
+        os.write(1, (secret + "\\n").encode())
+        os._exit(0)
+    children.append(child)
+os.close(go)
+sys.exit(any([os.waitpid(child, 0)[1] for child in children]))
+"""
+
+
+def test_all_succeed_and_agree(empty_url):
+    done = subprocess.run(
+        [sys.executable, "-c", OPENERS, empty_url, str(PROCESSES)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    found = done.stdout.split()
+    assert len(found) == PROCESSES
+    secrets = set(found)
+    assert len(secrets) == 1
+    engine = Engine(empty_url)
+    try:
+        with World(engine) as world:
+            assert world.raw.rows(f"SELECT version_num FROM {migrate.VERSION_TABLE}") == [
+                {"version_num": migrate.VERSION}
+            ]
+            assert [bytes(row["secret"]).hex() for row in world.raw.rows("SELECT secret FROM rp_spaces")] == [*secrets]
+    finally:
+        engine.close()
+
+
+def test_opening_again_changes_nothing(shared_url, open_engine):
+    first = open_engine(shared_url)
+    with World(first) as world, world.nothing_written():
+        open_engine(shared_url).setup()
+        first.setup()
