@@ -52,8 +52,13 @@ def check_schema_name(dialect: Dialect) -> None:
 
 
 def current(url: DatabaseUrl, dialect: Dialect) -> str | None:
-    """Return the database's schema version, None when there is none."""
-    return dialect.with_connection(url.location, lambda connection: _stored(connection, dialect.schema))
+    """Return the database's schema version, None when there is none (raises what the native error means)."""
+    try:
+        return dialect.with_connection(url.location, lambda connection: _stored(connection, dialect.schema))
+    except DBAPIError as error:
+        raise dialect.classify(_cause(error.orig or error)) from error
+    except (OSError, SQLAlchemyError) as error:
+        raise dialect.classify(error) from error
 
 
 def check(version: str | None) -> None:
