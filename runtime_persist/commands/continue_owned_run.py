@@ -9,7 +9,7 @@ from runtime_persist.commands.parts import content, run_rows, taking
 from runtime_persist.commands.parts.spec import ColdCommand, Decision, Locked, RunChange, ThreadCommand
 from runtime_persist.errors import InvariantBroken, NothingToClaim, RunFailed, ThreadOwned
 from runtime_persist.model.guards import CLAIM
-from runtime_persist.model.lease import EMPTY_DOMAIN_SET
+from runtime_persist.model.lease import EMPTY_DOMAIN_SET, MANUAL_GRAPH
 from runtime_persist.model.states import AttemptCause, AttemptStatus, RunStatus
 from runtime_persist.plan import Plan, one_or_none
 
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 class ContinueOwnedRun(ThreadCommand):
     """Take the thread's open run with a new attempt. Answer: ``run_id``, ``epoch``, ``attempt_id``, ``takeover``.
 
-    Refused: a live lease (ThreadOwned); no open run (NothingToClaim, naming the last run).
+    Refused: a live lease, or a run of another graph (ThreadOwned); no open run (NothingToClaim, naming the last run).
     """
 
+    graph: str
     worker_id: str
     attempt_id: str
     ttl_us: int
@@ -45,6 +46,11 @@ def decide(command: ContinueOwnedRun, locked: Locked) -> Plan[Decision]:
     before = found[0]
     if taking.is_live(before, now) or before["status"] in {RunStatus.CREATED, RunStatus.RETRY_WAIT}:
         msg = f"thread {command.thread_id!r} has the run {before['run_id']} ({before['status']}); wait or cancel it"
+        raise ThreadOwned(msg, thread_id=command.thread_id, run_id=before["run_id"])
+    if before["graph"] != command.graph:
+        msg = f"the open run {before['run_id']} of thread {command.thread_id!r} is of graph {before['graph']!r}"
+        if before["graph"] == MANUAL_GRAPH:  # left by a lease without a graph: there is nothing to go on with
+            raise NothingToClaim(msg, last_run_id=before["run_id"])
         raise ThreadOwned(msg, thread_id=command.thread_id, run_id=before["run_id"])
     attempt = yield from run_rows.current_attempt(before)
     run = taking.taken(before, attempt, now)

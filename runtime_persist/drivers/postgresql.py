@@ -10,6 +10,7 @@ statement (design-review R7).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -61,6 +62,7 @@ class PostgresDriver(Driver):
         self._loop = asyncio.new_event_loop()
         self._free: deque[_Connection] = deque()
         self._slots = asyncio.Semaphore(_CONNECTIONS_MAX)
+        self._closing = asyncio.Event()
         self._thread = threading.Thread(target=self._serve, name="runtime-persist-postgresql", daemon=True)
         self._thread.start()
 
@@ -87,8 +89,9 @@ class PostgresDriver(Driver):
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     async def _shut_down(self) -> None:
-        for _ in range(_CONNECTIONS_MAX):  # all slots: nobody is inside a job
-            await self._slots.acquire()
+        self._closing.set()  # whoever waits to try again gives up
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*others, return_exceptions=True)
         while self._free:
             await self._free.pop().raw.close()
 
@@ -111,7 +114,10 @@ class PostgresDriver(Driver):
             if pause is None:
                 raise job.surrender(error, maybe_committed) from native
             tries += 1
-            await asyncio.sleep(pause)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), pause)
+            if self._closing.is_set():
+                raise job.surrender(error, maybe_committed) from native
 
     async def _once(self, job: Job[R]) -> R:
         connection = await self._acquire()

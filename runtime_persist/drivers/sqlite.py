@@ -54,6 +54,7 @@ class SqliteDriver(Driver):
         except sqlite3.Error as error:
             raise dialect.classify(error) from error
         self._jobs: queue.SimpleQueue[tuple[Job[Any], Future[Any]] | None] = queue.SimpleQueue()
+        self._gate = threading.Lock()
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._readers = None if self._memory else ThreadPoolExecutor(_READERS, "runtime-persist-read")
@@ -66,7 +67,9 @@ class SqliteDriver(Driver):
         if not job.mode.writes and self._readers is not None:
             return self._readers.submit(self._attempts, job)
         future: Future[R] = Future()
-        self._jobs.put((job, future))
+        with self._gate:  # nothing may be queued behind the end
+            self.check_usable()
+            self._jobs.put((job, future))
         return future
 
     def script(self, sql: str) -> None:
@@ -76,10 +79,11 @@ class SqliteDriver(Driver):
 
     def close(self) -> None:
         """Run what is queued, then close all connections."""
-        if self._closed:
-            return
-        self._closed = True
-        self._jobs.put(None)
+        with self._gate:
+            if self._closed:
+                return
+            self._closed = True
+            self._jobs.put(None)
         self._thread.join()
         if self._readers is not None:
             self._readers.shutdown(wait=True)

@@ -22,7 +22,7 @@ from runtime_persist.errors import Fenced, RuntimePersistError
 from runtime_persist.model import limits
 from runtime_persist.model.ids import new_id
 from runtime_persist.model.keys import fingerprint
-from runtime_persist.model.lease import EMPTY_DOMAIN_SET, ExecutionLease
+from runtime_persist.model.lease import EMPTY_DOMAIN_SET, MANUAL_GRAPH, ExecutionLease
 from runtime_persist.model.payload import Blob, PayloadRef
 from runtime_persist.queries import checkpoints as checkpoint_queries
 
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from runtime_persist.engine.core import Engine
     from runtime_persist.engine.flow import Flow
     from runtime_persist.plan import Row
-
-_MANUAL = "lease"
-"""Graph name of runs that were made by ``runtime.lease()``."""
 
 
 def encode(engine: Engine, serde: SerializerProtocol, value: Any) -> tuple[bytes, tuple[Blob, ...]]:
@@ -135,6 +132,7 @@ def proceed(
     receipt = yield engine.coordinator.commit(
         ContinueOwnedRun(
             command_id=new_id(),
+            graph=graph,
             actor=f"caller:{engine.worker_id}",
             worker_id=engine.worker_id,
             attempt_id=new_id(),
@@ -290,7 +288,7 @@ def _end(engine: Engine, owned: OwnedRun, command: FinalizeRun) -> Flow[str]:
 def take(engine: Engine, thread_id: str) -> Flow[OwnedRun]:
     """Start, claim and activate a run without a graph: the user writes under its lease."""
     serde = JsonPlusSerializer()
-    asked = request(engine, serde, _MANUAL, None, thread_id=thread_id)
+    asked = request(engine, serde, MANUAL_GRAPH, None, thread_id=thread_id)
     return (yield from start(engine, serde, asked, thread_id))
 
 

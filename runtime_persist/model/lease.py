@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MANUAL_GRAPH = "lease"
+"""Graph name of runs that were made by ``runtime.lease()``: nothing can be resumed there."""
+
 EMPTY_DOMAIN_SET = "empty-domain-set"
 """Revocation receipt of a run that never opened an execution domain: its only writes that count are fenced ones."""
 

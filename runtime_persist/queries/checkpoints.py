@@ -27,7 +27,16 @@ class Stored:
 
 
 _C, _H = checkpoints.c, heads.c
-_SHOWN = (_C.thread_id, _C.checkpoint_ns, _C.checkpoint_id, _C.parent_id, _C.run_id, _C.body, _C.metadata)
+_SHOWN = (
+    _C.thread_id,
+    _C.checkpoint_ns,
+    _C.checkpoint_id,
+    _C.parent_id,
+    _C.run_id,
+    _C.body,
+    _C.metadata,
+    _C.fingerprint,
+)
 
 READ_HEAD = Query(
     "read_head",
@@ -96,6 +105,7 @@ READ_WRITES = Query(
         writes.c.task_path,
         writes.c.channel,
         writes.c.value,
+        writes.c.fingerprint,
     ).where(
         writes.c.space == bind(writes.c.space),
         writes.c.thread_id == bind(writes.c.thread_id),

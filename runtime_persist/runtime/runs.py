@@ -15,6 +15,7 @@ from runtime_persist.errors import (
     CommandMismatch,
     IdempotencyMismatch,
     InvalidInput,
+    NothingToClaim,
     OperationNotFound,
     ResultPending,
     RunCancelled,
@@ -25,6 +26,7 @@ from runtime_persist.errors import (
 from runtime_persist.model.ids import is_name, new_id, thread_id_of
 from runtime_persist.model.keys import fingerprint
 from runtime_persist.model.records import RunRecord
+from runtime_persist.model.shown import shown_status
 from runtime_persist.model.states import FINAL_RUN, RunStatus
 from runtime_persist.queries import checkpoints as checkpoint_queries
 from runtime_persist.queries import graphs as graph_queries
@@ -147,7 +149,11 @@ class Runs:
         """Ask for a run to stop and return its status now.
 
         A queued or waiting run ends at once. A running one takes no new work; results of work in flight are still
-        accepted, and it ends when it has stopped. Raises RunNotFound.
+        accepted, and it ends when it has stopped. One whose lease ran out is taken over, only to end it.
+
+        Raises:
+            RunNotFound: there is no such run.
+
         """
         return run(self._cancel(run_id))
 
@@ -276,7 +282,15 @@ class Runs:
         receipt = yield engine.coordinator.commit(
             RequestStop(space=engine.space, command_id=new_id(), actor="user", run_id=run_id),
         )
-        return str(receipt.result["status"])
+        row = yield from self._row(run_id)
+        if shown_status(row, row["now_us"]) != "unknown":
+            return str(receipt.result["status"])
+        # Its holder is gone, so nobody would ever end it: take it over, only to end it.
+        try:
+            owned, _ = yield from ownership.claim(engine, self._serde, row)
+        except NothingToClaim:
+            return str((yield from self._row(run_id))["status"])
+        return (yield from ownership.cancel(engine, owned, row["stop_reason"] or "cancel"))
 
     def _result(self, run_id: str, timeout: float | None) -> Flow[Any]:
         deadline = None if timeout is None else time.monotonic() + timeout

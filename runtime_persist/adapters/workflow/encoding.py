@@ -24,7 +24,7 @@ from langgraph.checkpoint.base import (
 from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
 from runtime_persist.commands.parts.write_rows import TaskWrite, TaskWrites
 from runtime_persist.contentstore import ContentWriter, checked, pack, unpack
-from runtime_persist.errors import UnknownFormat
+from runtime_persist.errors import CheckpointCorrupt, UnknownFormat
 from runtime_persist.model import limits
 from runtime_persist.model.keys import SpaceKeys, fingerprint
 from runtime_persist.model.payload import PayloadRef
@@ -192,11 +192,31 @@ def _opened(body: bytes, serde: SerializerProtocol) -> tuple[dict[str, Any], dic
 
 
 def addresses(row: Row, writes: list[Row]) -> Iterable[bytes]:
-    """Return the addresses a checkpoint's row and writes refer to."""
+    """Return the addresses a checkpoint's row and writes refer to.
+
+    Every read of a checkpoint comes through here first, so here the rows are compared with their fingerprints.
+
+    Raises:
+        CheckpointCorrupt: a row is not what was stored.
+
+    """
+    _verify(row, writes)
     *_, packed = ormsgpack.unpackb(unpack(row["body"]))
     refs = [PayloadRef.unpacked(parts) for parts in packed.values()]
     refs += [PayloadRef.decoded(write["value"]) for write in writes]
     return [ref.address for ref in refs if ref.address is not None]
+
+
+def _verify(row: Row, writes: list[Row]) -> None:
+    where = f"checkpoint {row['checkpoint_id']} (thread {row['thread_id']!r})"
+    if fingerprint((row["parent_id"] or "").encode(), row["body"], row["metadata"]) != row["fingerprint"]:
+        msg = f"the row of {where} does not have its fingerprint"
+        raise CheckpointCorrupt(msg, checkpoint_id=row["checkpoint_id"])
+    for write in writes:
+        stored = TaskWrite(idx=write["idx"], channel=write["channel"], value=write["value"])
+        if stored.fingerprint() != write["fingerprint"]:
+            msg = f"the write to {write['channel']!r} of {where} does not have its fingerprint"
+            raise CheckpointCorrupt(msg, checkpoint_id=row["checkpoint_id"])
 
 
 def checkpoint_tuple(

@@ -63,7 +63,7 @@ class Execution:
         """Settle the run after the graph ended without an error: finished, or waiting for a person."""
         self.owned.check()
         if not state.next:
-            yield from ownership.finish(self.engine, self.owned, output)
+            yield from ownership.finish(self.engine, self.owned, self._storable(output, state))
             return
         question = {
             "kind": "interrupt" if state.interrupts else "breakpoint",
@@ -75,21 +75,31 @@ class Execution:
         except RunStopping:
             yield from ownership.cancel(self.engine, self.owned, self.owned.stop_reason or "cancel")
 
+    def _storable(self, output: Any, state: StateSnapshot) -> Any:
+        """Return what is kept as the run's result: the output, or the state when the output has no stored form."""
+        try:
+            self.owned.serde.dumps_typed(output)
+        except Exception:  # noqa: BLE001 (a stream mode or an output version of the caller's choosing)
+            return state.values
+        return output
+
     def broken(self, error: BaseException) -> Flow[BaseException]:
         """Settle the run after an error and return the error the caller gets; it never hides a lost lease."""
         first = self.owned.error
         try:
             if isinstance(first, Fenced):
-                self.engine.heartbeats.remove(self.owned)  # the run is not ours: there is nothing to settle
-                return first
+                return first  # the run is not ours: there is nothing to settle
             if first is not None:
                 yield from ownership.fail(self.engine, self.owned, first.code, first.message)
                 return first
             return (yield from self._settled(error))
         except RuntimePersistError as failed:
-            self.engine.heartbeats.remove(self.owned)
+            if isinstance(error, RuntimePersistError):
+                return error  # what came first: the second one only says that settling it failed too
             failed.__cause__ = failed.__cause__ or error
             return failed
+        finally:
+            self.engine.heartbeats.remove(self.owned)
 
     def _settled(self, error: BaseException) -> Flow[BaseException]:
         engine, owned = self.engine, self.owned
