@@ -1,0 +1,116 @@
+"""Real processes: forked from a server that has imported everything and opened nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import traceback
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from typing import Any
+
+DEADLINE_SECONDS = 30.0
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload(["tests.support.programs"])
+
+
+class Word:
+    """The child's end: says things to its test, and waits for the word to go on."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def say(self, *what: Any) -> None:
+        self._connection.send(what)
+
+    def wait(self) -> Any:
+        """Wait until the test gives the word."""
+        return self._connection.recv()
+
+
+def _main(connection: Connection, program: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    word = Word(connection)
+    try:
+        word.say("returned", program(word, *args, **options))
+    except BaseException as error:  # noqa: BLE001 (the test is told)
+        word.say("raised", getattr(error, "code", type(error).__name__), str(error), traceback.format_exc())
+
+
+class Child:
+    """A process that runs one program."""
+
+    def __init__(self, program: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        self._ours, theirs = _context.Pipe()
+        self._process = _context.Process(target=_main, args=(theirs, program, args, options))
+        self._process.start()
+        theirs.close()
+
+    def hears(self) -> tuple[Any, ...]:
+        """Return the next thing it says."""
+        if not self._ours.poll(DEADLINE_SECONDS):
+            msg = f"process {self._process.pid} says nothing"
+            raise AssertionError(msg)
+        said: tuple[Any, ...] = self._ours.recv()
+        return said
+
+    def until(self, what: str) -> tuple[Any, ...]:
+        """Wait for it to say this (it may say other things first)."""
+        while True:
+            said = self.hears()
+            if said[0] == what:
+                return said[1:]
+            assert said[0] != "raised", said[-1]
+
+    def give_the_word(self, what: Any = None) -> None:
+        self._ours.send(what)
+
+    def result(self) -> Any:
+        """Wait for what its program returns."""
+        (value,) = self.until("returned")
+        self.ended()
+        return value
+
+    def outcome(self) -> tuple[Any, ...]:
+        """Wait for ``("returned", value)`` or ``("raised", code, text, traceback)``."""
+        while True:
+            said = self.hears()
+            if said[0] in {"returned", "raised"}:
+                return said
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        if self._process.pid is not None and self._process.exitcode is None:
+            os.kill(self._process.pid, number)
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until it is gone."""
+        self.send(signal.SIGKILL)
+        self.ended()
+
+    def ended(self) -> int | None:
+        """Wait for its end and return its exit code (negative: the signal)."""
+        self._process.join(DEADLINE_SECONDS)
+        return self._process.exitcode
+
+    def close(self) -> None:
+        self.kill()
+        self._ours.close()
+        self._process.close()
+
+
+@contextlib.contextmanager
+def forks() -> Iterator[Callable[..., Child]]:
+    """Start children; whatever is left of them ends with the block."""
+    started: list[Child] = []
+
+    def start(program: Callable[..., Any], *args: Any, **options: Any) -> Child:
+        started.append(Child(program, args, options))
+        return started[-1]
+
+    try:
+        yield start
+    finally:
+        for child in started:
+            child.close()
