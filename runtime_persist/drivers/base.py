@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -65,6 +66,7 @@ class Driver(ABC):
         self._hook = hook
         self._pid = os.getpid()
         self._closed = False
+        self._gate = threading.Lock()
 
     @abstractmethod
     def submit(self, job: Job[R]) -> Future[R]:
@@ -85,6 +87,19 @@ class Driver(ABC):
         if os.getpid() != self._pid:
             msg = "this runtime was opened before the process forked; open a new one in the child"
             raise Closed(msg, opened_by=self._pid)
+
+    def begin_to_close(self) -> bool:
+        """Refuse jobs from now on; return whether there is something to let go of.
+
+        A forked child has neither the threads nor the right to the connections: it leaves them alone.
+        """
+        if os.getpid() != self._pid:
+            self._closed = True
+        if self._closed:
+            return False
+        with self._gate:  # nothing may be queued behind the end
+            first, self._closed = not self._closed, True
+        return first
 
     def reached(self, cut: str) -> None:
         """Tell the hook that a fault cut is reached."""

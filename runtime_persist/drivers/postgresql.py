@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import threading
 from collections import deque
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import asyncpg
@@ -24,7 +25,6 @@ from runtime_persist.plan import BundleCall, Call, Outcome, Plan, Row, Step
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
-    from concurrent.futures import Future
 
     from runtime_persist.dialects import Compiled, DatabaseUrl, Dialect
 
@@ -69,13 +69,14 @@ class PostgresDriver(Driver):
     def submit(self, job: Job[R]) -> Future[R]:
         """Run a job on the loop thread."""
         self.check_usable()
-        return self._hand_over(self._attempts(job))
+        with self._gate:
+            self.check_usable()
+            return self._hand_over(self._attempts(job))
 
     def close(self) -> None:
         """Let running jobs finish, then close the connections and stop the loop."""
-        if self._closed:
+        if not self.begin_to_close():
             return
-        self._closed = True
         self._hand_over(self._shut_down()).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -86,7 +87,20 @@ class PostgresDriver(Driver):
         self._loop.run_forever()
 
     def _hand_over(self, work: Coroutine[Any, Any, R]) -> Future[R]:
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        """Run ``work`` on the loop. The future cannot be cancelled: what was sent goes on to its end."""
+        future: Future[R] = Future()
+        future.set_running_or_notify_cancel()
+
+        async def to_its_end() -> None:
+            try:
+                result = await work
+            except BaseException as error:  # noqa: BLE001 (whatever it is belongs to the caller)
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        asyncio.run_coroutine_threadsafe(to_its_end(), self._loop)
+        return future
 
     async def _shut_down(self) -> None:
         self._closing.set()  # whoever waits to try again gives up

@@ -54,7 +54,6 @@ class SqliteDriver(Driver):
         except sqlite3.Error as error:
             raise dialect.classify(error) from error
         self._jobs: queue.SimpleQueue[tuple[Job[Any], Future[Any]] | None] = queue.SimpleQueue()
-        self._gate = threading.Lock()
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._readers = None if self._memory else ThreadPoolExecutor(_READERS, "runtime-persist-read")
@@ -64,11 +63,11 @@ class SqliteDriver(Driver):
     def submit(self, job: Job[R]) -> Future[R]:
         """Queue a write for the writer thread; reads go to the reading threads."""
         self.check_usable()
-        if not job.mode.writes and self._readers is not None:
-            return self._readers.submit(self._attempts, job)
         future: Future[R] = Future()
-        with self._gate:  # nothing may be queued behind the end
+        with self._gate:
             self.check_usable()
+            if not job.mode.writes and self._readers is not None:
+                return self._readers.submit(self._attempts, job)
             self._jobs.put((job, future))
         return future
 
@@ -79,11 +78,9 @@ class SqliteDriver(Driver):
 
     def close(self) -> None:
         """Run what is queued, then close all connections."""
-        with self._gate:
-            if self._closed:
-                return
-            self._closed = True
-            self._jobs.put(None)
+        if not self.begin_to_close():
+            return
+        self._jobs.put(None)
         self._thread.join()
         if self._readers is not None:
             self._readers.shutdown(wait=True)
