@@ -13,6 +13,10 @@ from runtime_persist.model import limits
 _RAW: Final = b"\0"
 _ZSTD: Final = b"\1"
 _ZSTD_LEVEL: Final = 3
+_BLOCK_CONTENT_MAX: Final = 131_072
+"""Most bytes that one block of a zstd frame stands for …"""
+_BLOCK_BYTES_MIN: Final = 4
+"""… and the fewest it has."""
 
 
 class _Codecs(threading.local):
@@ -48,8 +52,12 @@ def unpack(stored: bytes) -> bytes:
         return data
     if codec == _ZSTD:
         try:
+            # The frame says how much memory it wants: a flipped bit there must not ask for gigabytes.
+            if zstandard.frame_content_size(data) > (len(data) // _BLOCK_BYTES_MIN + 1) * _BLOCK_CONTENT_MAX:
+                msg = "compressed content claims a size that it cannot have"
+                raise CheckpointCorrupt(msg)
             return _codecs.decompressor.decompress(data)
-        except zstandard.ZstdError as error:
+        except (zstandard.ZstdError, MemoryError) as error:
             msg = f"compressed content does not decompress: {error}"
             raise CheckpointCorrupt(msg) from error
     msg = f"content codec {codec!r} is not known"
