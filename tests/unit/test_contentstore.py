@@ -1,0 +1,117 @@
+"""Content comes back as it was given, or is said to be corrupt; never anything else."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime_persist.contentstore import ContentWriter, checked, pack, unpack
+from runtime_persist.errors import CheckpointCorrupt, RuntimePersistError, UnknownFormat
+from runtime_persist.model import limits
+from runtime_persist.model.keys import SpaceKeys
+
+KEYS = SpaceKeys("s", b"k" * 32)
+OWNER, WHERE = "space", "channel messages"
+contents = st.one_of(st.binary(max_size=2_000), st.builds(lambda part, n: part * n, st.binary(max_size=30), st.integers(0, 200)))  # fmt: skip  # noqa: E501
+
+
+@given(contents)
+def test_packing_is_undone_by_unpacking(content):
+    packed = pack(content)
+    assert unpack(packed) == content
+    assert len(packed) <= len(content) + 1
+
+
+def test_long_content_is_compressed_and_short_or_random_content_is_not():
+    assert len(pack(b"a" * 10_000)) < 100
+    assert pack(b"a" * (limits.COMPRESS_BYTES_MIN - 1)) == b"\0" + b"a" * (limits.COMPRESS_BYTES_MIN - 1)
+    noise = random.Random(1).randbytes(5_000)
+    assert pack(noise) == b"\0" + noise
+
+
+def test_what_compresses_best_is_unpacked_too():
+    content = bytes(5_000_000)
+    assert len(pack(content)) < 1_000
+    assert unpack(pack(content)) == content
+
+
+@pytest.mark.parametrize("stored", [b"", b"\2data", b"\xff"])
+def test_an_unknown_codec_is_named(stored):
+    with pytest.raises(UnknownFormat):
+        unpack(stored)
+
+
+@pytest.mark.parametrize("stored", [b"\1", b"\1nonsense", pack(b"a" * 10_000)[:-3]])
+def test_compressed_bytes_that_do_not_decompress_are_corrupt(stored):
+    with pytest.raises(CheckpointCorrupt):
+        unpack(stored)
+
+
+def written(content, inline_max=16):
+    writer = ContentWriter(KEYS, OWNER)
+    ref = writer.put("msgpack", content, inline_max)
+    return ref, {blob.address: blob.content for blob in writer.blobs()}
+
+
+@given(contents)
+def test_what_is_put_is_read_back(content):
+    ref, stored = written(content)
+    assert ref.size == len(content)
+    assert (ref.address is None) == (len(content) <= 16) == (not stored)
+    assert checked(KEYS, OWNER, ref, stored, WHERE) == content
+
+
+def test_equal_content_is_collected_once_and_blobs_come_in_address_order():
+    writer = ContentWriter(KEYS, OWNER)
+    refs = [writer.put("bytes", content, 0) for content in (b"b", b"a", b"c", b"a")]
+    blobs = writer.blobs()
+    assert refs[1] == refs[3]
+    assert [blob.address for blob in blobs] == sorted({ref.address for ref in refs})
+    assert {blob.size for blob in blobs} == {1}
+
+
+def test_missing_content_is_corrupt_and_named():
+    ref, _ = written(b"a" * 100)
+    with pytest.raises(CheckpointCorrupt) as caught:
+        checked(KEYS, OWNER, ref, {}, WHERE)
+    assert WHERE in caught.value.message
+    assert ref.address.hex() in caught.value.message
+
+
+@pytest.mark.parametrize("content", [b"a" * 100, b"a" * 5_000, bytes(range(256)) * 4], ids=len)
+def test_any_flipped_bit_is_noticed(content):
+    """Also in compressed content, where it may decompress to something else, or not at all."""
+    ref, stored = written(content)
+    packed = stored[ref.address]
+    for position in range(len(packed)):
+        for bit in range(8):
+            damaged = bytearray(packed)
+            damaged[position] ^= 1 << bit
+            try:
+                found = checked(KEYS, OWNER, ref, {ref.address: bytes(damaged)}, WHERE)
+            except RuntimePersistError as error:
+                assert error.kind == "corrupt"
+            else:
+                assert found == content  # a bit of the frame that means nothing: the content is whole
+
+
+@given(st.binary(min_size=17, max_size=300), st.data())
+def test_cut_content_is_noticed(content, data):
+    ref, stored = written(content)
+    cut = data.draw(st.integers(0, len(stored[ref.address]) - 1))
+    with pytest.raises(RuntimePersistError) as caught:
+        checked(KEYS, OWNER, ref, {ref.address: stored[ref.address][:cut]}, WHERE)
+    assert caught.value.kind == "corrupt"
+
+
+def test_other_content_another_owner_and_another_key_are_noticed():
+    ref, stored = written(b"a" * 100)
+    other = {ref.address: pack(b"b" * 100)}
+    for keys, owner, found in [
+        (KEYS, OWNER, other),
+        (KEYS, "another", stored),
+        (SpaceKeys("s", b"x" * 32), OWNER, stored),
+    ]:
+        with pytest.raises(CheckpointCorrupt):
+            checked(keys, owner, ref, found, WHERE)
