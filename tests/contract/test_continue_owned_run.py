@@ -3,6 +3,7 @@ import pytest
 from runtime_persist.commands.yield_attempt import YieldAttempt
 from runtime_persist.errors import NothingToClaim, RunFailed, ThreadOwned
 from runtime_persist.model import limits
+from runtime_persist.model.lease import MANUAL_GRAPH
 from tests.fixtures.contracts import Receipt, changed
 
 
@@ -105,3 +106,15 @@ def test_a_crash_loop_is_refused(world):
     held = world.owned()
     world.set_run(held.run_id, expires_us=0, takeovers=limits.MAX_TAKEOVERS)
     assert world.refused(world.continue_run(), RunFailed).details["reason"] == "crash_loop"
+
+
+def test_a_run_of_another_graph_is_refused(world):
+    world.expire(world.owned())
+    assert "is of graph 'g'" in world.refused(world.continue_run(graph="other"), ThreadOwned).message
+
+
+def test_a_lease_without_a_graph_that_was_left_is_nothing_to_continue(world):
+    world.commit(world.start_owned_run(graph=MANUAL_GRAPH))
+    run_id = world.raw.value("UPDATE rp_runs SET expires_us = 0 RETURNING run_id")
+    refused = world.refused(world.continue_run(graph="other"), NothingToClaim)
+    assert refused.details["last_run_id"] == run_id

@@ -212,6 +212,7 @@ def a_continuation(stage: Stage) -> Prepared:
     left(stage)
     data, blobs = ownership.encode(stage.engine, acts.SERDE, acts.large(stage, "answer"))
     command = ContinueOwnedRun(
+        graph=acts.GRAPH,
         worker_id="victim",
         attempt_id=new_id(),
         ttl_us=stage.engine.ttl_us,
