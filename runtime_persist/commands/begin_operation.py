@@ -132,3 +132,18 @@ SPEC = HotCommand(
     fingerprint=lambda command: command.request_fingerprint,
     refuse=_refuse,
 )
+
+
+def begun_by(command: BeginOperation, receipt: Any) -> bool:
+    """Return whether a receipt says that this very command began the operation, so that its caller may call.
+
+    A reply that was lost is looked up by the coordinator: the receipt is then a replayed one, of the command's own
+    first try. Only the try's status tells it from one that a takeover has given up since.
+    """
+    row: Mapping[str, Any] = receipt.result
+    return not receipt.replayed or (
+        row["operation_id"] == command.operation_id
+        and row["try_status"] == TryStatus.STARTED
+        and row["try_epoch"] == command.epoch
+        and row["status"] == OperationStatus.PENDING
+    )
