@@ -28,7 +28,7 @@ from runtime_persist.commands.parts.spec import ColdCommand, HotCommand
 from runtime_persist.coordinator.transaction import bundle_of
 from runtime_persist.dialects.sql import bind
 from runtime_persist.model.payload import PayloadRef
-from runtime_persist.model.states import FINAL_ATTEMPT, FINAL_RUN, LeasePhase
+from runtime_persist.model.states import FINAL_ATTEMPT, FINAL_RUN, LeasePhase, RunStatus
 from runtime_persist.plan import Plan, Query, Row, many
 from runtime_persist.schema import metadata
 from runtime_persist.schema import runs as runs_table
@@ -171,6 +171,7 @@ def check_invariants(rows: Rows) -> list[str]:
         _events,
         _epochs,
         _attempts,
+        _story,
         _runs,
         _threads,
         _operations,
@@ -213,10 +214,11 @@ def _epochs(rows: Rows) -> Iterator[str]:
         epochs = [_payload(event)["epoch"] for event in claimed[run["run_id"]]]
         if not _counts(epochs, run["epoch"]):
             yield f"run {run['run_id']}: leases claimed under epochs {sorted(epochs)}, now {run['epoch']}"
-    newest = {run["run_id"]: run["epoch"] for run in rows["runs"]}
+    newest: dict[Any, int] = {run["run_id"]: run["epoch"] for run in rows["runs"]}
     for table in ("attempts", "operation_tries", "checkpoints", "writes", "events"):
         for row in rows[table]:
-            if (row["epoch"] or 0) > newest.get(row["run_id"], row["epoch"] or 0):
+            epoch: int = row["epoch"] or 0
+            if epoch > newest.get(row["run_id"], epoch):
                 yield f"{table}: a row of run {row['run_id']} has epoch {row['epoch']}, the run {newest[row['run_id']]}"
 
 
@@ -240,6 +242,29 @@ def _attempts(rows: Rows) -> Iterator[str]:
                 yield f"attempt {attempt['attempt_id']} is {attempt['status']}, ended_us {attempt['ended_us']}"
     for run_id in attempts:
         yield f"attempts of run {run_id}, which does not exist"
+
+
+_STATUSES = {f"run.{status.value}" for status in RunStatus}
+# Event of an attempt -> the column that says the same.
+_FACTS = {"attempt.start_requested": "start_requested_us", "attempt.running": "observed_us"}
+
+
+def _story(rows: Rows) -> Iterator[str]:
+    """The events and the rows tell the same."""
+    events = _by(rows["events"], "run_id")
+    for run in rows["runs"]:
+        told = [event for event in events[run["run_id"]] if event["type"] in _STATUSES]
+        last = max(told, key=lambda event: int(event["seq"]), default=None)
+        if last is None or last["type"] != f"run.{run['status']}":
+            yield f"run {run['run_id']} is {run['status']}, its last event {last and last['type']}"
+        if sum(event["type"].removeprefix("run.") in FINAL_RUN for event in told) > 1:
+            yield f"run {run['run_id']} ended more than once"
+    counts = Counter((event["type"], event["attempt_id"]) for event in rows["events"])
+    for attempt in rows["attempts"]:
+        for kind, column in _FACTS.items():
+            times = counts[kind, attempt["attempt_id"]]
+            if times != (attempt[column] is not None):
+                yield f"attempt {attempt['attempt_id']}: {column} is {attempt[column]}, {kind} told {times} times"
 
 
 def _runs(rows: Rows) -> Iterator[str]:
@@ -337,9 +362,9 @@ def _references(rows: Rows) -> Iterator[tuple[str, bytes]]:
         for row in rows[table]:
             for name in names:
                 if row[name] is not None:
-                    address = PayloadRef.decoded(row[name]).address
-                    if address is not None:
-                        yield f"{table}.{name}", address
+                    ref = PayloadRef.decoded(row[name])
+                    if ref.address is not None:
+                        yield f"{table}.{name}", ref.address
 
 
 def _content(rows: Rows) -> Iterator[str]:

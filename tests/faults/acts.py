@@ -14,7 +14,6 @@ from runtime_persist.commands.commit_workflow_checkpoint import CommitWorkflowCh
 from runtime_persist.commands.commit_workflow_task_writes import CommitWorkflowTaskWrites
 from runtime_persist.commands.complete_operation import CompleteOperation
 from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
-from runtime_persist.queries.operations import OperationKey
 from runtime_persist.commands.parts.spec import Command
 from runtime_persist.commands.parts.write_rows import TaskWrites
 from runtime_persist.commands.put_thread_checkpoint import PutThreadCheckpoint
@@ -27,11 +26,14 @@ from runtime_persist.engine import OwnedRun, ownership, run
 from runtime_persist.errors import LeaseLost
 from runtime_persist.model.ids import new_id
 from runtime_persist.model.keys import fingerprint
+from runtime_persist.queries.operations import OperationKey
 from runtime_persist.testing.faults import Rows, check_invariants, read_rows
 from tests.faults.kit import Stage
 
 SERDE = JsonPlusSerializer()
 GRAPH = "graph"
+ALWAYS_FRESH = {"commit_workflow_task_writes", "put_thread_writes", "replace_thread_checkpoint"}
+"""Commands that answer a second time as the first time: what is there already stays, or is the same."""
 
 
 def commit(stage: Stage, command: Command) -> CommitReceipt:
@@ -105,9 +107,7 @@ def claim(stage: Stage, run_id: str) -> OwnedRun:
 
 
 def claim_command(stage: Stage, run_id: str) -> ClaimRun:
-    return ClaimRun(
-        run_id=run_id, worker_id="victim", attempt_id=new_id(), ttl_us=stage.engine.ttl_us, **thread(stage)
-    )
+    return ClaimRun(run_id=run_id, worker_id="victim", attempt_id=new_id(), ttl_us=stage.engine.ttl_us, **thread(stage))
 
 
 def take_over(stage: Stage, run_id: str) -> OwnedRun:
@@ -219,9 +219,7 @@ def complete(stage: Stage, owned: OwnedRun, operation_id: str, try_no: int = 1) 
 
 
 def start_try(stage: Stage, owned: OwnedRun, operation_id: str, try_no: int) -> StartAttempt:
-    return StartAttempt(
-        operation_id=operation_id, name="pay", try_no=try_no, node_attempt=1, **leased(stage, owned)
-    )
+    return StartAttempt(operation_id=operation_id, name="pay", try_no=try_no, node_attempt=1, **leased(stage, owned))
 
 
 def activate(owned: OwnedRun) -> None:

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from runtime_persist.commands import COMMANDS
 from runtime_persist.commands.parts.spec import HotCommand
 from runtime_persist.coordinator.transaction import bundle_of
 from runtime_persist.testing.faults import Cut, cuts, queries_of
@@ -72,17 +71,13 @@ def kill(lab: Lab, server: ForkServer, scenario: Scenario, cut: Cut, nth: int = 
         assert death.acknowledged == []
 
 
-def _sent(
-    lab: PostgresLab, server: ForkServer, scenario: Scenario, stage: Stage, cut: Cut, nth: int
-) -> Death:
+def _sent(lab: PostgresLab, server: ForkServer, scenario: Scenario, stage: Stage, cut: Cut, nth: int) -> Death:
     """The request is on its way when its sender dies; it arrives all the same."""
     with lab.hold("before_send", exchange(lab, scenario, cut), nth) as hold:
         return _kill_at(server, stage, hold)
 
 
-def _reply_lost(
-    lab: PostgresLab, server: ForkServer, scenario: Scenario, stage: Stage, cut: Cut, nth: int
-) -> Death:
+def _reply_lost(lab: PostgresLab, server: ForkServer, scenario: Scenario, stage: Stage, cut: Cut, nth: int) -> Death:
     """The server is done, and nobody is left to hear it."""
     hold = lab.hold("after_reply", exchange(lab, scenario, cut), nth)
     try:
@@ -101,9 +96,7 @@ def _kill_at(server: ForkServer, stage: Stage, hold: Hold) -> Death:
     return death
 
 
-def _waiting(
-    lab: PostgresLab, server: ForkServer, scenario: Scenario, stage: Stage, _cut: Cut, _nth: int
-) -> Death:
+def _waiting(lab: PostgresLab, server: ForkServer, scenario: Scenario, stage: Stage, _cut: Cut, _nth: int) -> Death:
     """The statement waits for a lock that somebody holds; its sender dies meanwhile."""
     with lab.locked(*scenario.lock(stage.prepared)):
         victim = server.fork(SEND, stage.args(stage.prepared.command))
@@ -131,8 +124,3 @@ def trace(lab: Lab, server: ForkServer, scenario: Scenario) -> Counter[str]:
             assert not death.acknowledged[0].replayed
         lab.traces[scenario.name] = Counter(death.reached)
     return lab.traces[scenario.name]
-
-
-def commands_without(scenarios: tuple[Scenario, ...]) -> set[str]:
-    """The commands that no scenario kills."""
-    return {spec.name for spec in COMMANDS.values()} - {scenario.spec.name for scenario in scenarios}

@@ -21,15 +21,19 @@ from typing import Any, Self
 import asyncpg
 
 from runtime_persist.commands.parts.spec import Command
-from runtime_persist.coordinator import CommitReceipt
-from runtime_persist.dialects import Dialect, PostgresDialect
+from runtime_persist.coordinator import CommitCoordinator, CommitReceipt
+from runtime_persist.dialects import Dialect, PostgresDialect, parse_url
+from runtime_persist.drivers import open_driver
 from runtime_persist.engine import Engine
 from runtime_persist.model.ids import new_id
+from runtime_persist.model.keys import SpaceKeys
 from runtime_persist.testing.proxy import Hold, PostgresProxy, Statement, When
 from tests.faults.victims import HEADER, receive, send
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_SECONDS = 30.0
+LEASE_SECONDS = 3_600.0
+"""Leases end when a test ends them, never because a machine is slow."""
 
 
 @dataclass
@@ -114,9 +118,7 @@ class ForkServer:
         self._channel.close()
         self._process.wait()
 
-    def fork(
-        self, program: str, args: dict[str, Any], kill_at: str | None = None, nth: int = 1
-    ) -> Victim:
+    def fork(self, program: str, args: dict[str, Any], kill_at: str | None = None, nth: int = 1) -> Victim:
         send(self._channel, ("fork", {"program": program, "args": args, "kill_at": kill_at, "nth": nth}))
         received = receive(self._channel)
         assert received is not None
@@ -194,7 +196,7 @@ class SqliteLab:
                 connection.execute("UPDATE rp_runs SET expires_us = 0 WHERE run_id = ?", (run_id,))
             connection.close()
 
-        engine = Engine(f"sqlite:///{path}")
+        engine = Engine(f"sqlite:///{path}", lease_ttl=LEASE_SECONDS)
         try:
             yield Stage(f"sqlite:///{path}", "thread", engine, expire)
         finally:
@@ -214,7 +216,7 @@ class PostgresLab:
         self.dsn = dsn
         self.traces: dict[str, Counter[str]] = {}
         self.victim_url = proxy.dsn(dsn) + "&application_name=victim"
-        self.engine = Engine(dsn)
+        self.engine = Engine(dsn, lease_ttl=LEASE_SECONDS)
         self.dialect: Dialect = PostgresDialect()
         self._runner = asyncio.Runner()
         self._admin = self._runner.run(asyncpg.connect(dsn))
@@ -234,6 +236,18 @@ class PostgresLab:
         stage = Stage(self.victim_url, f"{name} {new_id()}", self.engine, expire)
         stage.prepared = prepare(stage)
         yield stage
+        # They belong to the space, so that every later case would read them.
+        self.execute("DELETE FROM rp_blobs")
+        self.execute("DELETE FROM rp_receipts")
+
+    @contextmanager
+    def coordinator(self, keys: SpaceKeys) -> Iterator[CommitCoordinator]:
+        """A coordinator of this process that reaches the server through the proxy."""
+        coordinator = CommitCoordinator(open_driver(parse_url(self.victim_url), self.dialect), keys)
+        try:
+            yield coordinator
+        finally:
+            coordinator.close()
 
     def execute(self, sql: str, *args: Any) -> Any:
         return self._runner.run(self._admin.fetch(sql, *args))

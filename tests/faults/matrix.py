@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from runtime_persist.commands.activate_lease import ActivateLease
 from runtime_persist.commands.continue_owned_run import ContinueOwnedRun
 from runtime_persist.commands.finalize_run import FinalizeRun
@@ -12,11 +14,13 @@ from runtime_persist.commands.start_run import StartRun
 from runtime_persist.engine import OwnedRun, ownership
 from runtime_persist.model.ids import new_id
 from runtime_persist.model.lease import EMPTY_DOMAIN_SET
+from runtime_persist.testing.faults import Cut
 from tests.faults import acts, scenarios
+from tests.faults.control import CONTROL
 from tests.faults.kit import Stage
 from tests.faults.scenarios import Prepared, Scenario
 
-__all__ = ["NOT_KILLED", "SCENARIOS"]
+__all__ = ["NOT_KILLED", "SCENARIOS", "marks"]
 
 NO_ATTEMPT = "a run that was never dispatched has no attempt"
 FIRST_ATTEMPT = "this situation makes the attempt, it does not change one"
@@ -122,6 +126,20 @@ def of_a_started_run(stage: Stage) -> Prepared:
     return a_claim(stage, left(stage), 1, takeover=True)
 
 
+def taken_and_left(stage: Stage) -> str:
+    """A run whose takeover died between its activation and its start fence."""
+    run_id = left(stage)
+    owned = acts.claim(stage, run_id)
+    fields = {"revocation": EMPTY_DOMAIN_SET, "attempt_id": new_id()}
+    acts.commit(stage, ActivateLease(**fields, **acts.leased(stage, owned)))
+    stage.expire(run_id)
+    return run_id
+
+
+def of_an_activated_run(stage: Stage) -> Prepared:
+    return a_claim(stage, taken_and_left(stage), 2, takeover=True)
+
+
 def a_step(stage: Stage, owned: OwnedRun, command: type[Any], **fields: Any) -> Prepared:
     facts = {"run_id": owned.lease.run_id}
     return Prepared(command(**fields, **acts.leased(stage, owned)), facts)
@@ -175,6 +193,11 @@ CLAIM = (
         of_a_started_run,
         {"insert_attempt": "the takeover's attempt is made when the lease is activated"},
     ),
+    claims(
+        "activated",
+        of_an_activated_run,
+        {"insert_attempt": "the takeover's attempt, which was never started, is claimed again"},
+    ),
     step(
         "activate_lease:queued",
         lambda stage: activation(stage, acts.queue(stage)),
@@ -193,9 +216,7 @@ def an_end(stage: Stage) -> Prepared:
     owned = acts.own(stage)
     data, blobs = ownership.encode(stage.engine, acts.SERDE, acts.large(stage, "result"))
     fields = {"run_id": owned.lease.run_id, "epoch": owned.lease.epoch}
-    command = FinalizeRun.succeeded(
-        result=data, owner=stage.engine.owner, blobs=blobs, **fields, **acts.thread(stage)
-    )
+    command = FinalizeRun.succeeded(result=data, owner=stage.engine.owner, blobs=blobs, **fields, **acts.thread(stage))
     return Prepared(command, {"status": "succeeded"})
 
 
@@ -208,8 +229,22 @@ def a_superseding_start(stage: Stage) -> Prepared:
     return Prepared(acts.start_owned(stage))
 
 
+def a_start_behind_a_takeover(stage: Stage) -> Prepared:
+    taken_and_left(stage)
+    return Prepared(acts.start_owned(stage))
+
+
 def a_continuation(stage: Stage) -> Prepared:
     left(stage)
+    return continuation(stage)
+
+
+def a_continued_takeover(stage: Stage) -> Prepared:
+    taken_and_left(stage)
+    return continuation(stage)
+
+
+def continuation(stage: Stage) -> Prepared:
     data, blobs = ownership.encode(stage.engine, acts.SERDE, acts.large(stage, "answer"))
     command = ContinueOwnedRun(
         graph=acts.GRAPH,
@@ -233,6 +268,11 @@ def behind_another(stage: Stage) -> Prepared:
     return a_request(stage, behind=[acts.own(stage).lease.run_id])
 
 
+def continues(name: str, prepare: Any) -> Scenario:
+    never = {"read_last_run": "read only to explain the refusal that there is no open run"}
+    return Scenario(f"continue_owned_run:{name}", prepare, scenarios.started_again, scenarios.receipts, never)
+
+
 LIFE = (
     Scenario("finalize_run", an_end, scenarios.ended_again, scenarios.receipts),
     Scenario(
@@ -250,17 +290,23 @@ LIFE = (
     ),
     Scenario("start_owned_run:superseding", a_superseding_start, scenarios.started_again, scenarios.receipts),
     Scenario(
-        "continue_owned_run",
-        a_continuation,
+        "start_owned_run:takeover",
+        a_start_behind_a_takeover,
         scenarios.started_again,
         scenarios.receipts,
-        {"read_last_run": "read only to explain the refusal that there is no open run"},
     ),
-    Scenario(
-        "start_run:fresh", a_request, scenarios.queued_again, scenarios.receipts, {"lock_run": FRESH_THREAD}
-    ),
+    continues("started", a_continuation),
+    continues("activated", a_continued_takeover),
+    Scenario("start_run:fresh", a_request, scenarios.queued_again, scenarios.receipts, {"lock_run": FRESH_THREAD}),
     Scenario("start_run:behind", behind_another, scenarios.queued_again, scenarios.receipts),
 )
 
-SCENARIOS = (*HOT, *CLAIM, *LIFE)
-NOT_KILLED: dict[str, str] = {}
+REQUIRED = (*HOT, *CLAIM)
+SCENARIOS = (*REQUIRED, *LIFE, *CONTROL)
+NOT_KILLED = {"renew_lease": "it leaves no receipt, and sending it again only extends the lease again"}
+
+
+def marks(scenario: Scenario, cut: Cut) -> list[pytest.MarkDecorator]:
+    """The replies lost in the middle of a transaction are all alike: beside claim and takeover, only the full run."""
+    in_the_middle = cut.how == "reply_lost" and not scenario.hot and cut.statement != "commit"
+    return [pytest.mark.exhaustive] if in_the_middle and scenario not in REQUIRED else []

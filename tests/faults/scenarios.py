@@ -186,7 +186,7 @@ def same_put(stage: Stage, prepared: Prepared, committed: bool) -> None:
         assert acts.commit(stage, prepared.command).replayed
 
 
-# --- cold commands: sent again it answers with its receipt; then somebody else takes over and finishes -----------------
+# --- cold commands: sent again it answers with its receipt; then somebody else takes over and finishes --------------
 
 
 def again(stage: Stage, prepared: Prepared, committed: bool) -> CommitReceipt:

@@ -6,10 +6,10 @@ The server lives on: what was sent arrives, what was executed stays, whoever sen
 import pytest
 
 from tests.faults.killing import kill, reachable, trace
-from tests.faults.matrix import SCENARIOS
+from tests.faults.matrix import SCENARIOS, marks
 
 CASES = [
-    pytest.param(scenario, cut, id=f"{scenario.name}-{cut.name}")
+    pytest.param(scenario, cut, id=f"{scenario.name}-{cut.name}", marks=marks(scenario, cut))
     for scenario in SCENARIOS
     for cut in reachable(scenario, "postgresql")
 ]

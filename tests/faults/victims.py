@@ -73,9 +73,7 @@ WARM: dict[str, Dialect] = {}
 def send_command(tell: Tell, hook: Hook, url: str, space: str, secret: bytes, command: Command) -> None:
     """Commit one command, say that it was acknowledged, and wait to be killed."""
     parsed = parse_url(url)
-    coordinator = CommitCoordinator(
-        open_driver(parsed, WARM[parsed.dialect], hook), SpaceKeys(space, secret)
-    )
+    coordinator = CommitCoordinator(open_driver(parsed, WARM[parsed.dialect], hook), SpaceKeys(space, secret))
     receipt: CommitReceipt = coordinator.commit(command).result()
     tell("acknowledged", receipt)
     threading.Event().wait()
@@ -109,7 +107,7 @@ def warm_up() -> None:
             else:
                 for query in queries_of(spec):
                     dialect.query(query)
-    import asyncpg  # noqa: F401
+    import asyncpg
     import asyncpg.pgproto.pgproto  # noqa: F401
 
     gc.collect()

@@ -1,0 +1,192 @@
+"""The rows of the kill matrix for what people and savers do beside a run: stop, answer, settle, delete, register."""
+
+from dataclasses import replace
+from typing import Any
+
+from runtime_persist.commands.answer_question import AnswerQuestion
+from runtime_persist.commands.create_space import CreateSpace
+from runtime_persist.commands.delete_thread import DeleteThread
+from runtime_persist.commands.finalize_run import FinalizeRun
+from runtime_persist.commands.register_graph import RegisterGraph
+from runtime_persist.commands.replace_thread_checkpoint import ReplaceThreadCheckpoint
+from runtime_persist.commands.request_stop import RequestStop
+from runtime_persist.commands.resolve_unknown import ResolveUnknown
+from runtime_persist.commands.yield_attempt import YieldAttempt
+from runtime_persist.engine import ownership, run
+from runtime_persist.model.ids import new_id
+from runtime_persist.model.keys import fingerprint
+from runtime_persist.testing.faults import Rows
+from tests.faults import acts, scenarios
+from tests.faults.kit import Stage
+from tests.faults.scenarios import Prepared, Scenario
+
+NO_OPEN_ATTEMPT = "a run that may be ended at once has no open attempt"
+
+
+def stored(stage: Stage, what: str) -> dict[str, Any]:
+    """A large value of a control command."""
+    data, blobs = ownership.encode(stage.engine, acts.SERDE, acts.large(stage, what))
+    return {"data": data, "owner": stage.engine.owner, "blobs": blobs}
+
+
+def base(stage: Stage) -> dict[str, Any]:
+    return {"space": stage.engine.space, "command_id": new_id()}
+
+
+def waiting(stage: Stage) -> str:
+    owned = acts.own(stage)
+    run(ownership.wait_for_person(stage.engine, owned, "interrupt", "why"))
+    return owned.lease.run_id
+
+
+# --- before the kill ------------------------------------------------------------------------------------------------
+
+
+def an_answer(stage: Stage) -> Prepared:
+    run_id = waiting(stage)
+    value = stored(stage, "answer")
+    return Prepared(AnswerQuestion(run_id=run_id, answer=value.pop("data"), **value, **base(stage)), {"run_id": run_id})
+
+
+def a_question(stage: Stage) -> Prepared:
+    owned = acts.own(stage)
+    value = stored(stage, "question")
+    command = YieldAttempt(reason="interrupt", question=value.pop("data"), **value, **acts.leased(stage, owned))
+    return Prepared(command, {"run_id": owned.lease.run_id})
+
+
+def a_stop(stage: Stage) -> Prepared:
+    run_id = acts.own(stage).lease.run_id
+    return Prepared(RequestStop(run_id=run_id, **base(stage)), {"run_id": run_id})
+
+
+def a_stop_while_waiting(stage: Stage) -> Prepared:
+    run_id = waiting(stage)
+    facts = {"status": "cancelled", "result": {"status": "cancelled", "control": "stopping"}}
+    return Prepared(RequestStop(run_id=run_id, **base(stage)), facts)
+
+
+def a_resolution(stage: Stage) -> Prepared:
+    owned = acts.own(stage)
+    begin = acts.begin(stage, owned)
+    acts.commit(stage, begin)
+    owned = acts.take_over(stage, owned.lease.run_id)
+    run(ownership.wait_for_person(stage.engine, owned, "ask", "did it happen?"))
+    value = stored(stage, "what happened")
+    command = ResolveUnknown(
+        run_id=owned.lease.run_id,
+        operation_id=begin.operation_id,
+        happened=True,
+        result=value.pop("data"),
+        outcome=fingerprint(b"it did"),
+        **value,
+        **base(stage),
+    )
+    return Prepared(command, {"run_id": owned.lease.run_id})
+
+
+def a_deletion(stage: Stage) -> Prepared:
+    owned = acts.own(stage)
+    acts.commit(stage, acts.checkpoint(stage, owned, None))
+    acts.commit(stage, acts.begin(stage, owned))
+    stage.expire(owned.lease.run_id)
+    return Prepared(DeleteThread(**acts.thread(stage)))
+
+
+def a_replacement(stage: Stage) -> Prepared:
+    first = acts.put(stage, None)
+    acts.commit(stage, first)
+    other = acts.checkpoint_row(stage, None, "other state")
+    row = replace(other, checkpoint_id=first.row.checkpoint_id)
+    return Prepared(ReplaceThreadCheckpoint(row=row, **acts.thread(stage)))
+
+
+def a_graph(stage: Stage) -> Prepared:
+    return Prepared(RegisterGraph(graph=stage.thread_id, **base(stage)))
+
+
+def a_space(stage: Stage) -> Prepared:
+    return Prepared(CreateSpace(secret=b"of somebody who came second", **base(stage)))
+
+
+# --- after it -------------------------------------------------------------------------------------------------------
+
+
+def replaced(rows: Rows, prepared: Prepared) -> int:
+    command: Any = prepared.command
+    return sum(row["fingerprint"] == command.row.fingerprint for row in rows["checkpoints"])
+
+
+def goes_on(stage: Stage, prepared: Prepared, committed: bool) -> None:
+    """The run is queued: a worker claims it and ends it."""
+    scenarios.again(stage, prepared, committed)
+    owned = acts.claim(stage, prepared.facts["run_id"])
+    acts.activate(owned)
+    acts.finish(stage, owned)
+
+
+def is_answered(stage: Stage, prepared: Prepared, committed: bool) -> None:
+    """The run waits: a person answers, a worker goes on."""
+    scenarios.again(stage, prepared, committed)
+    data, _ = ownership.encode(stage.engine, acts.SERDE, "because")
+    acts.commit(stage, AnswerQuestion(run_id=prepared.facts["run_id"], answer=data, **base(stage)))
+    goes_on(stage, prepared, committed=True)
+
+
+def is_stopped(stage: Stage, prepared: Prepared, committed: bool) -> None:
+    """Whoever takes the run over cannot start anything; it ends cancelled although its code returned."""
+    scenarios.again(stage, prepared, committed)
+    run_id = prepared.facts["run_id"]
+    stage.expire(run_id)
+    owned = acts.claim(stage, run_id)
+    data, blobs = ownership.encode(stage.engine, acts.SERDE, "done")
+    end = FinalizeRun.succeeded(
+        result=data,
+        owner=stage.engine.owner,
+        blobs=blobs,
+        run_id=run_id,
+        epoch=owned.lease.epoch,
+        **acts.thread(stage),
+    )
+    assert acts.commit(stage, end).result == {"status": "cancelled"}
+
+
+def has_ended(stage: Stage, prepared: Prepared, committed: bool) -> None:
+    assert scenarios.again(stage, prepared, committed).result == prepared.facts["result"]
+    (row,) = acts.check(stage)["runs"]
+    assert row["status"] == prepared.facts["status"]
+
+
+def is_deleted(stage: Stage, prepared: Prepared, committed: bool) -> None:
+    scenarios.again(stage, prepared, committed)
+    rows = acts.check(stage)
+    mine = {name: rows[name] for name in rows if name not in {"blobs", "spaces", "receipts", "graphs"}}
+    assert {name: len(found) for name, found in mine.items() if found} == {}
+
+
+def is_replaced(stage: Stage, prepared: Prepared, _committed: bool) -> None:
+    """Replacing it by the same content again changes nothing."""
+    acts.commit(stage, prepared.command)
+
+
+def is_the_same(stage: Stage, prepared: Prepared, committed: bool) -> None:
+    scenarios.again(stage, prepared, committed)
+
+
+CONTROL = (
+    Scenario("answer_question", an_answer, goes_on, scenarios.receipts),
+    Scenario("yield_attempt", a_question, is_answered, scenarios.receipts),
+    Scenario("request_stop:running", a_stop, is_stopped, scenarios.receipts, {"save_attempt": NO_OPEN_ATTEMPT}),
+    Scenario(
+        "request_stop:waiting",
+        a_stop_while_waiting,
+        has_ended,
+        scenarios.receipts,
+        {"save_attempt": NO_OPEN_ATTEMPT},
+    ),
+    Scenario("resolve_unknown", a_resolution, goes_on, scenarios.receipts),
+    Scenario("delete_thread", a_deletion, is_deleted, scenarios.receipts),
+    Scenario("replace_thread_checkpoint", a_replacement, is_replaced, replaced),
+    Scenario("register_graph", a_graph, is_the_same, scenarios.receipts),
+    Scenario("create_space", a_space, is_the_same, scenarios.receipts),
+)
