@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from runtime_persist.adapters.workflow import encoding
 from runtime_persist.adapters.workflow.encoding import Place
-from runtime_persist.errors import InvalidInput, InvalidThreadId
+from runtime_persist.errors import InvalidInput, InvalidThreadId, ThreadMismatch
 from runtime_persist.model import limits
 from runtime_persist.model.ids import thread_id_of
 from runtime_persist.queries import checkpoints as queries
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import CheckpointTuple
 
     from runtime_persist.adapters.workflow.core import SaverContext
-    from runtime_persist.engine import Flow
+    from runtime_persist.engine import Flow, OwnedRun
 
 R = TypeVar("R")
 
@@ -42,6 +42,21 @@ def place_of(config: RunnableConfig) -> Place:
         configurable.get("checkpoint_ns") or "",
         configurable.get("checkpoint_id") or None,
     )
+
+
+def check_thread(owned: OwnedRun | None, thread_id: str | None) -> None:
+    """Refuse a session that is used for another thread than its lease is for (None: no thread was named).
+
+    Raises:
+        ThreadMismatch: it is; the run the session belongs to is well.
+
+    """
+    if owned is not None and thread_id is not None and owned.lease.thread_id != thread_id:
+        msg = (
+            f"this session owns thread {owned.lease.thread_id!r}, not {thread_id!r}; "
+            "a graph with a thread id of its own needs a lease of its own"
+        )
+        raise ThreadMismatch(msg, thread_id=thread_id)
 
 
 def in_thread(work: Callable[[], R]) -> Flow[R]:
@@ -65,7 +80,8 @@ def get_tuple(saver: SaverContext, config: RunnableConfig) -> Flow[CheckpointTup
     """Read one checkpoint, and remember what this invocation loaded."""
     place = place_of(config)
     core, owned = saver.core, saver.owned
-    if owned is not None and owned.lease.thread_id == place.thread_id:
+    check_thread(owned, place.thread_id)
+    if owned is not None:
         owned.check()
     found = yield from _read(saver, place)
     result = None
@@ -124,6 +140,7 @@ class Listing:
         self._saver = saver
         self._config = config
         self._thread = thread_id_of(configurable["thread_id"]) if "thread_id" in configurable else None
+        check_thread(saver.owned, self._thread)
         self._ns: str | None = configurable.get("checkpoint_ns")
         self._only: str | None = configurable.get("checkpoint_id") or None
         self._filter = filter or {}

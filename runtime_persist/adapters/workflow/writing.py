@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime_persist.adapters.workflow import encoding
 from runtime_persist.adapters.workflow.memory import Expectation, Invocation
-from runtime_persist.adapters.workflow.reading import place_of
+from runtime_persist.adapters.workflow.reading import check_thread, place_of
 from runtime_persist.commands.commit_workflow_checkpoint import CommitWorkflowCheckpoint
 from runtime_persist.commands.commit_workflow_task_writes import CommitWorkflowTaskWrites
 from runtime_persist.commands.delete_thread import DeleteThread
@@ -128,6 +128,7 @@ def put_writes(
 
 def delete_thread(saver: SaverContext, thread_id: str) -> Flow[None]:
     """Delete a thread."""
+    check_thread(saver.owned, thread_id)
     engine = saver.core.engine
     coordinator = engine.coordinator
     yield coordinator.commit(
@@ -169,12 +170,7 @@ class _Scope:
         """Refuse at once after an earlier failure, and a session that is used for another thread."""
         if self.owned is not None:
             self.owned.check()
-            if self.owned.lease.thread_id != self._place.thread_id:
-                msg = (
-                    f"this session owns thread {self.owned.lease.thread_id!r}, not {self._place.thread_id!r}; "
-                    "a graph with a thread id of its own needs a lease of its own"
-                )
-                raise ThreadMismatch(msg, thread_id=self._place.thread_id)
+            check_thread(self.owned, self._place.thread_id)
         elif self._invocation is not None and self._invocation.error is not None:
             raise self._invocation.error
 
