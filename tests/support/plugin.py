@@ -92,6 +92,7 @@ class _OnItsThread(Raw):
     def __init__(self, engine: Engine) -> None:
         self._thread = ThreadPoolExecutor(1)
         self._raw = self._thread.submit(connect, engine).result()
+        self.database = type(self._raw)
 
     def rows(self, sql: str, *params: Any) -> list[dict[str, Any]]:
         return self._thread.submit(self._raw.rows, sql, *params).result()

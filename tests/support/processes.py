@@ -6,12 +6,21 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sqlite3
 import traceback
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
+import asyncpg
+
+from tests.fixtures.raw import PostgresRaw, Raw, SqliteRaw, wait_until
+
 DEADLINE_SECONDS = 30.0
+_LOCK_ALL_RUNS = {
+    SqliteRaw: ("PRAGMA busy_timeout = 50", "BEGIN IMMEDIATE", "ROLLBACK"),
+    PostgresRaw: ("SELECT 1 FROM rp_runs FOR UPDATE NOWAIT",),
+}
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["tests.support.programs"])
 
@@ -83,6 +92,21 @@ class Child:
         """Send it a signal."""
         if self._process.pid is not None and self._process.exitcode is None:
             os.kill(self._process.pid, number)
+
+    def stop_outside_transactions(self, raw: Raw) -> None:
+        """SIGSTOP at a moment when it holds no lock of the database (a stopped process would keep it)."""
+
+        def stopped() -> bool:
+            self.send(signal.SIGSTOP)
+            try:
+                for statement in _LOCK_ALL_RUNS[getattr(raw, "database", type(raw))]:
+                    raw.rows(statement)
+            except (sqlite3.OperationalError, asyncpg.LockNotAvailableError):
+                self.send(signal.SIGCONT)
+                return False
+            return True
+
+        wait_until(stopped, "a moment without locks")
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""

@@ -2,9 +2,132 @@
 
 from __future__ import annotations
 
-import asyncpg  # noqa: F401 (the fork server shall have it)
-from langgraph.graph import StateGraph  # noqa: F401
+import asyncio
+import os
+from collections.abc import Callable
+from typing import Any
 
-import runtime_persist  # noqa: F401
+import asyncpg  # noqa: F401 (the fork server shall have it)
+
 import runtime_persist.cli
-import runtime_persist.worker  # noqa: F401
+from runtime_persist import Runtime
+from runtime_persist.adapters.workflow import WorkflowCheckpointAdapter
+from runtime_persist.errors import RuntimePersistError
+from tests.support.checkpoints import at, new_checkpoint
+from tests.support.graphs import chain, config
+from tests.support.processes import Word
+
+
+def pausing(word: Word, result: Any) -> Callable[[Any], Any]:
+    """A node that says that it runs, and goes on at the word."""
+
+    def node(_: Any) -> Any:
+        word.say("in node")
+        word.wait()
+        return result
+
+    return node
+
+
+def _invoke(target: Any, asynchronous: bool, given: Any, thread_id: str, **options: Any) -> Any:
+    if asynchronous:
+        return asyncio.run(target.ainvoke(given, config(thread_id), **options))
+    return target.invoke(given, config(thread_id), **options)
+
+
+def racer(word: Word, url: str, level: str, asynchronous: bool, threads: list[str]) -> None:
+    """Continue each thread once, at the word; the node waits for a second word. Says how each call ended."""
+    node = {"node": pausing(word, {"n": 1})}
+    if level == "L0":
+        opened: Any = WorkflowCheckpointAdapter.from_conn_string(url)
+        graph: Any = chain(node, checkpointer=opened)
+    else:
+        opened = Runtime.open(url)
+        graph = opened.bind(chain(node), name="race")
+    with opened:
+        word.say("ready")
+        for thread_id in threads:
+            word.wait()
+            try:
+                output = _invoke(graph, asynchronous, {"n": 0}, thread_id)
+            except RuntimePersistError as error:
+                word.say("ended", error.code)
+            else:
+                word.say("ended", output["n"])
+
+
+def invoker(
+    word: Word,
+    url: str,
+    given: Any,
+    *,
+    result: Any,
+    pauses: bool = False,
+    asynchronous: bool = False,
+    lease_ttl: float = 30.0,
+    durability: str = "sync",
+) -> Any:
+    """Call a bound graph of one node once."""
+    node = pausing(word, result) if pauses else lambda _: result
+    with Runtime.open(url, lease_ttl=lease_ttl) as runtime:
+        graph = runtime.bind(chain({"node": node}), name="g")
+        return _invoke(graph, asynchronous, given, "t", durability=durability)
+
+
+def stale_holder(word: Word, url: str, kind: str) -> str:
+    """Take a lease, store a checkpoint, never renew, and write once more at the word; return how that was refused."""
+    with Runtime.open(url, lease_ttl=0.3) as runtime:
+        runtime.engine.heartbeats.close()
+        lease = runtime.lease(thread_id="t")
+        session = runtime.checkpointer.session(lease)
+        first = new_checkpoint({"a": "old"})
+        place = session.put(at(), first, {}, {"a": "1"})
+        word.say("stored", lease.epoch, lease.run_id)
+        word.wait()
+        try:
+            if kind == "put":
+                session.put(place, new_checkpoint({"a": "late"}, {"a": "2"}), {}, {"a": "2"})
+            else:
+                session.put_writes(place, [("a", "late")], "task")
+        except RuntimePersistError as error:
+            return error.code
+        return "accepted"
+
+
+def taker(_: Word, url: str) -> tuple[int, str]:
+    """Take the thread, store something new, and release it."""
+    with Runtime.open(url) as runtime, runtime.lease(thread_id="t") as lease:
+        session = runtime.checkpointer.session(lease)
+        found = session.get_tuple(at())
+        assert found is not None
+        session.put(found.config, new_checkpoint({"a": "new"}, {"a": "3"}), {}, {"a": "3"})
+        return lease.epoch, lease.run_id
+
+
+def command_line(_: Word, *arguments: str) -> int:
+    """Run the command line in this process; return its exit code."""
+    try:
+        runtime_persist.cli.main(list(arguments))
+    except SystemExit as done:
+        return int(done.code or 0)
+    return 0
+
+
+def forks_after_opening(_: Word, url: str) -> tuple[str, str, int]:
+    """Open a runtime, fork, and use it in the child; return what the child got, and that the parent's still works."""
+    with Runtime.open(url) as runtime:
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            said = []
+            for call in (lambda: runtime.checkpointer.get_tuple(at()), lambda: runtime.runs.list()):
+                try:
+                    call()
+                    said.append("no error")
+                except RuntimePersistError as error:
+                    said.append(error.code)
+            os.write(writing, " ".join(said).encode())
+            os._exit(0)
+        os.waitpid(pid, 0)
+        codes = os.read(reading, 1_000).decode().split()
+        return codes[0], codes[1], len(runtime.runs.list())
