@@ -1,29 +1,3 @@
-"""The fork server and the two databases, one of each a worker process."""
+from tests.faults.labs import fork_server, postgres_lab, sqlite_lab
 
-from collections.abc import Iterator
-
-import pytest
-
-from runtime_persist.testing.proxy import PostgresProxy
-from tests.faults.kit import ForkServer, PostgresLab, SqliteLab
-
-
-@pytest.fixture(scope="session")
-def fork_server() -> Iterator[ForkServer]:
-    with ForkServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def sqlite_lab(tmp_path_factory) -> SqliteLab:
-    return SqliteLab(tmp_path_factory.mktemp("sqlite"))
-
-
-@pytest.fixture(scope="session")
-def postgres_lab(postgres_server) -> Iterator[PostgresLab]:
-    dsn = postgres_server.create_database()
-    with PostgresProxy("127.0.0.1", postgres_server.port) as proxy:
-        lab = PostgresLab(dsn, proxy)
-        yield lab
-        lab.close()
-    postgres_server.drop_database(dsn)
+__all__ = ["fork_server", "postgres_lab", "sqlite_lab"]
