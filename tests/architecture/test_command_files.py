@@ -107,7 +107,7 @@ def test_a_schema_file_holds_one_table_of_its_name(name):
     (table,) = (value for value in vars(found).values() if isinstance(value, Table))
     assert table.name == f"rp_{name}"
     assert getattr(schema, name) is table
-    assert [column.name for column in table.primary_key][0] == "space"
+    assert next(iter(table.primary_key)).name == "space"
 
 
 def test_every_table_has_a_file():

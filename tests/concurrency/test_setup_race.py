@@ -32,9 +32,8 @@ sys.exit(any([os.waitpid(child, 0)[1] for child in children]))
 
 
 def test_all_succeed_and_agree(empty_url):
-    done = subprocess.run(
-        [sys.executable, "-c", OPENERS, empty_url, str(PROCESSES)], capture_output=True, text=True, timeout=60, check=False
-    )
+    command = [sys.executable, "-c", OPENERS, empty_url, str(PROCESSES)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     found = done.stdout.split()
     assert len(found) == PROCESSES

@@ -3,6 +3,7 @@ import pytest
 from runtime_persist.commands.answer_question import AnswerQuestion
 from runtime_persist.commands.yield_attempt import YieldAttempt
 from runtime_persist.errors import IllegalTransition, RunNotFound
+from runtime_persist.model.states import RunStatus
 from tests.fixtures.contracts import Receipt, changed
 
 
@@ -37,10 +38,7 @@ def test_the_run_is_queued_with_its_answer(world):
     assert world.events(run_id)[-2:] == ["run.answered", "run.queued"]
 
 
-@pytest.mark.parametrize(
-    "status",
-    ["created", "queued", "dispatching", "running", "retry_wait", "lost", "succeeded", "failed", "cancelled", "timed_out"],
-)  # fmt: skip
+@pytest.mark.parametrize("status", sorted(set(RunStatus) - {RunStatus.WAITING_APPROVAL}))
 def test_a_run_that_does_not_wait_is_refused(world, status):
     held = world.owned()
     world.set_run(held.run_id, status=status)

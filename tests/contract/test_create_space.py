@@ -1,6 +1,10 @@
+from typing import TYPE_CHECKING
+
 from runtime_persist.commands.create_space import CreateSpace
-from runtime_persist.engine import Engine
 from tests.fixtures.contracts import changed
+
+if TYPE_CHECKING:
+    from runtime_persist.engine import Engine
 
 
 def make(world, **fields):

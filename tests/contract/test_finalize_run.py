@@ -40,9 +40,7 @@ class TestReceipt(Receipt):
         return changed(command, result=world.payload("another result")[0])
 
 
-@pytest.mark.parametrize(
-    ("make", "status"), [(succeed, "succeeded"), (fail, "failed"), (cancel, "cancelled")]
-)
+@pytest.mark.parametrize(("make", "status"), [(succeed, "succeeded"), (fail, "failed"), (cancel, "cancelled")])
 def test_run_and_attempt_end_and_lease_and_thread_are_given_back(world, make, status):
     held = world.owned()
     assert world.commit(make(world, held)).result == {"status": status}

@@ -1,9 +1,13 @@
+from typing import TYPE_CHECKING
+
 import pytest
 
 from runtime_persist.commands.request_stop import RequestStop
 from runtime_persist.errors import RunNotFound
 from tests.fixtures.contracts import Receipt, changed
-from tests.fixtures.world import Held
+
+if TYPE_CHECKING:
+    from tests.fixtures.world import Held
 
 
 def make(world, run_id, reason="cancel"):

@@ -1,11 +1,13 @@
 """Declared = migrated; who may open which version; where the tables go."""
 
 import sqlite3
+import uuid
 from urllib.parse import urlsplit
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from sqlalchemy import CheckConstraint, inspect
 
 from runtime_persist.dialects import dialect_of, parse_url
 from runtime_persist.engine import Engine
@@ -46,8 +48,6 @@ def test_the_declared_schema_is_the_migrated_one(shared_url):
 
 
 def test_the_declared_checks_are_the_migrated_ones(shared_url):
-    from sqlalchemy import CheckConstraint, inspect
-
     url = parse_url(shared_url)
 
     def checks(connection):
@@ -118,39 +118,36 @@ def test_without_setup_a_migrated_database_is_used(shared_url, raw, open_engine)
 def as_role(postgres_server):
     """The address of a database for a role that may not create anything."""
     admin = PostgresRaw(postgres_server.dsn())
-    admin.rows("DROP ROLE IF EXISTS rp_reader")
-    admin.rows("CREATE ROLE rp_reader LOGIN")
+    role = f"reader_{uuid.uuid4().hex}"  # roles are the server's, which other workers use too
+    admin.rows(f"CREATE ROLE {role} LOGIN")
     made: list[str] = []
 
-    def address(dsn):
+    def address(dsn, *grants):
         made.append(dsn)
         own = PostgresRaw(dsn)
         own.rows("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+        for statement in grants:
+            own.rows(f"{statement} TO {role}")
         own.close()
-        return urlsplit(dsn)._replace(netloc=f"rp_reader@127.0.0.1:{postgres_server.port}").geturl()
+        return urlsplit(dsn)._replace(netloc=f"{role}@127.0.0.1:{postgres_server.port}").geturl()
 
     yield address
     for dsn in made:
         own = PostgresRaw(dsn)
-        own.rows("DROP OWNED BY rp_reader")
+        own.rows(f"DROP OWNED BY {role}")
         own.close()
-    admin.rows("DROP ROLE rp_reader")
+    admin.rows(f"DROP ROLE {role}")
     admin.close()
 
 
-@pytest.mark.xdist_group("one role")
 @pytest.mark.parametrize("schema", [None, "own"])
 def test_a_role_that_may_not_create_tables_is_told_who_may(postgres_dsn, as_role, open_engine, schema):
     with pytest.raises(SchemaMissing, match="db upgrade"):
         open_engine(as_role(postgres_dsn), schema=schema)
 
 
-@pytest.mark.xdist_group("one role")
 def test_a_role_that_may_only_read_and_write_opens_what_another_made(postgres_url, as_role, open_engine):
-    address = as_role(postgres_url)
-    admin = PostgresRaw(postgres_url)
-    admin.rows("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO rp_reader")
-    admin.close()
+    address = as_role(postgres_url, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public")
     with World(open_engine(address)) as world:
         world.owned()
 
@@ -160,8 +157,8 @@ SCHEMA = 'Team "A" 1'
 
 def test_a_schema_holds_all_tables_whatever_its_name(postgres_dsn, open_engine):
     with World(open_engine(postgres_dsn, schema=SCHEMA)) as world:
-        where = "SELECT nspname, relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE relkind = 'r'"
-        made = {(row["nspname"], row["relname"]) for row in world.raw.rows(where) if row["relname"].startswith("rp_")}
+        where = "SELECT schemaname, tablename FROM pg_tables WHERE tablename LIKE 'rp_%'"
+        made = {(row["schemaname"], row["tablename"]) for row in world.raw.rows(where)}
         assert made == {(SCHEMA, table) for table in [*metadata.tables, migrate.VERSION_TABLE]}
         world.raw.rows("SET search_path TO " + '"Team ""A"" 1"')
         held = world.owned()
@@ -197,7 +194,7 @@ def test_an_empty_schema_name_is_refused(schema):
         Engine("postgresql://127.0.0.1:1/nothing", schema=schema)
 
 
-# --- databases that are not there -------------------------------------------------------------------------------------
+# --- databases that are not there -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("auto_setup", [True, False])

@@ -9,11 +9,7 @@ from runtime_persist.coordinator import retry
 from runtime_persist.errors import ConnectionLost, OutcomeUnknown, RuntimePersistError, StoreBusy
 from runtime_persist.model import limits
 
-ALL = [
-    found
-    for found in vars(errors).values()
-    if inspect.isclass(found) and issubclass(found, RuntimePersistError)
-]
+ALL = [found for found in vars(errors).values() if inspect.isclass(found) and issubclass(found, RuntimePersistError)]
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
