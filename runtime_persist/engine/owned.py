@@ -42,6 +42,7 @@ class OwnedRun:
         owner: whose content it stores.
         renewed_at: monotonic seconds of the last successful renewal (its sending).
         stop_reason: why the run is being stopped, once a renewal brought it.
+        answered: the answer stored at the head was taken up before: it must not answer the next question too.
 
     """
 
@@ -65,6 +66,7 @@ class OwnedRun:
         self.ttl = ttl
         self.renewed_at = time.monotonic()
         self.stop_reason: str | None = None
+        self.answered = False
         self._error: RuntimePersistError | None = None
         self._lock = threading.Lock()
         self._controls: list[Drainable] = []

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import and_, bindparam, exists, or_, select
+from sqlalchemy import and_, bindparam, case, exists, func, or_, select
 from sqlalchemy.types import BigInteger
 
 from runtime_persist.dialects.sql import among, bind, constant, now_us, words
-from runtime_persist.model.states import FINAL_RUN, LeasePhase, RunStatus
+from runtime_persist.model.states import FINAL_RUN, AttemptStatus, LeasePhase, RunStatus
 from runtime_persist.plan import Plan, Query, Row, many, one_or_none
-from runtime_persist.schema import attempts, checkpoints, events, operation_tries, operations, runs
+from runtime_persist.schema import attempts, checkpoints, events, operation_tries, operations, runs, writes
 
 _R = runs.c
 _OLDER = runs.alias("older")
@@ -119,6 +119,27 @@ READ_RUN_CHECKPOINTS = Query(
     .order_by(checkpoints.c.checkpoint_id),
 )
 
+# Answers that tasks of the run took up, in whatever namespace, and whether since it last waited for a person.
+_WAITED = (
+    select(func.coalesce(func.max(attempts.c.epoch), constant(0)))
+    .where(
+        attempts.c.space == bind(_R.space),
+        attempts.c.run_id == bind(_R.run_id),
+        attempts.c.status == constant(AttemptStatus.YIELDED.value),
+        attempts.c.termination_reason != constant("drain"),
+    )
+    .scalar_subquery()
+)
+READ_RESUMES = Query(
+    "read_resumes",
+    select(writes.c.task_id, case((writes.c.epoch > _WAITED, constant(1)), else_=constant(0)).label("since")).where(
+        writes.c.space == bind(_R.space),
+        writes.c.thread_id == bind(_R.thread_id),
+        writes.c.run_id == bind(_R.run_id),
+        writes.c.channel == words("channel"),
+    ),
+)
+
 
 def run(space: str, run_id: str) -> Plan[Row | None]:
     """Read a run with the database clock (``now_us``)."""
@@ -128,6 +149,11 @@ def run(space: str, run_id: str) -> Plan[Row | None]:
 def listing(space: str, thread_id: str | None, rows: int) -> Plan[list[Row]]:
     """Read the newest runs, of one thread or of all."""
     return list((yield from many(LIST_RUNS, space=space, thread=thread_id, page_rows=rows)))
+
+
+def resumes(space: str, thread_id: str, run_id: str, channel: str) -> Plan[list[Row]]:
+    """Read which tasks took up answers in this run (``since``: since it last waited for a person)."""
+    return list((yield from many(READ_RESUMES, space=space, thread_id=thread_id, run_id=run_id, channel=channel)))
 
 
 def open_of_thread(space: str, thread_id: str) -> Plan[list[Row]]:

@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from runtime_persist.plan import Row
     from runtime_persist.queries.checkpoints import Stored
 
+NULL_TASK = "00000000-0000-0000-0000-000000000000"
+"""The task LangGraph stores a person's answer under, until the task that asked takes it up."""
+RESUME = "__resume__"
+
 _FORMAT = 1
 _SECRET_WORDS = ("key", "token", "secret", "password", "auth", "credential")
 
@@ -254,6 +258,12 @@ def checkpoint_tuple(
         pending_writes=pending,
     )
     return found, Manifest(dict(rest.get("channel_versions", {})), refs)  # LangGraph goes on changing its own
+
+
+def without_answer(found: CheckpointTuple) -> CheckpointTuple:
+    """Return a checkpoint without the answer a person gave to it."""
+    kept = [write for write in found.pending_writes or () if not (write[0] == NULL_TASK and write[1] == RESUME)]
+    return found._replace(pending_writes=kept)
 
 
 def decoded_metadata(data: bytes, serde: SerializerProtocol) -> CheckpointMetadata:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph.errors import GraphDrained
 
-from runtime_persist.adapters.workflow import reading
+from runtime_persist.adapters.workflow import encoding, reading
 from runtime_persist.engine import Engine, Flow, OwnedRun, ownership
 from runtime_persist.errors import (
     Fenced,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from runtime_persist.adapters.workflow.saver import WorkflowCheckpointAdapter
     from runtime_persist.plan import Row
 
-_RESUME = "__resume__"
 _QUESTION_KEYS = ("operation_id", "name", "request", "idempotency_key", "try_no", "started_us")
 
 
@@ -160,23 +159,37 @@ def reentry(
     """Return the execution of a further attempt: it starts or resumes, as needed.
 
     With ``configurable.run_id`` equal to the head's, LangGraph resumes and ignores the input; with nothing of this
-    run stored it starts with it (contract §4.3). A person's answer is sent as long as it was not stored.
+    run stored it starts with it (contract §4.3). A person's answer is sent as long as it was not stored; one that the
+    asking task has taken up is hidden, because LangGraph would give it to the next question of that task too.
     """
     run = yield from run_row(owned)
     engine = saver.engine
     session = saver.session(owned)
     head = yield from reading.get_tuple(session.context, {"configurable": {"thread_id": owned.lease.thread_id}})
     where = f"of run {owned.lease.run_id}"
+    resumes = yield from _resumes(owned)
+    taken_up = any(row["task_id"] != encoding.NULL_TASK for row in resumes if row["since"])
+    waits_again = bool(resumes) and not any(row["since"] for row in resumes)
+    owned.answered = taken_up or waits_again
     if run["answer"] is not None:
         answer = yield from ownership.decode(engine, owned.serde, run["answer"], f"the answer {where}")
         at_head = head is not None and head.checkpoint["id"] == answer["checkpoint_id"]
-        stored = head is not None and any(write[1] == _RESUME for write in head.pending_writes or ())
-        if at_head and not stored:
+        if at_head and not any(row["since"] for row in resumes):
             return execution(saver, owned, graph, answer["command"], config, control)
     given = yield from ownership.decode(engine, owned.serde, run["input"], f"the input {where}")
     began = head is not None and (head.metadata or {}).get("run_id") == owned.lease.run_id
     fork = None if began else run["start_checkpoint_id"]
     return execution(saver, owned, graph, given, config, control, fork)
+
+
+def _resumes(owned: OwnedRun) -> Flow[list[Row]]:
+    lease = owned.lease
+    rows = yield owned.coordinator.read(
+        "read_resumes",
+        lambda: run_queries.resumes(lease.space, lease.thread_id, lease.run_id, encoding.RESUME),
+    )
+    found: list[Row] = rows
+    return found
 
 
 def run_row(owned: OwnedRun) -> Flow[Row]:

@@ -91,6 +91,8 @@ def get_tuple(saver: SaverContext, config: RunnableConfig) -> Flow[CheckpointTup
         core.remember((place.thread_id, place.ns, found.row["checkpoint_id"]), manifest)
         if owned is not None:
             owned.durable(found.row["checkpoint_id"])
+            if owned.answered:
+                result = encoding.without_answer(result)
     if owned is None:
         head = None if found is None else found.row["checkpoint_id"]
         asked = place.checkpoint_id is not None
