@@ -92,6 +92,18 @@ class OperationUnsupported(InvalidInput):
     code = "OPERATION_UNSUPPORTED"
 
 
+class UnsupportedValue(InvalidInput):
+    """A value cannot be stored so that an equal one comes back; nothing was written."""
+
+    code = "UNSUPPORTED_VALUE"
+
+
+class ValueTooLarge(InvalidInput):
+    """A value is larger than max_value_bytes; nothing was written."""
+
+    code = "VALUE_TOO_LARGE"
+
+
 class MissingDependency(InvalidInput):
     """An optional dependency is not installed."""
 
@@ -173,6 +185,20 @@ class StaleWriter(RuntimePersistError):
     """Another writer moved this thread on since it was loaded; load the thread again and repeat the call."""
 
     code = "STALE_WRITER"
+    kind = "conflict"
+
+
+class ThreadDeleted(RuntimePersistError):
+    """The thread was deleted after this checkpoint was made; start anew on it, or use another thread id."""
+
+    code = "THREAD_DELETED"
+    kind = "conflict"
+
+
+class ClockWentBack(RuntimePersistError):
+    """A checkpoint's id is not greater than its parent's: the clock of this process is behind; set it right."""
+
+    code = "CLOCK_WENT_BACK"
     kind = "conflict"
 
 
@@ -263,6 +289,20 @@ class UnknownFormat(RuntimePersistError):
     """Stored data has a format version this code does not know; upgrade runtime_persist."""
 
     code = "UNKNOWN_FORMAT"
+    kind = "corrupt"
+
+
+class UntrustedType(RuntimePersistError):
+    """A stored value names a class or a call that may not be used to load it; nothing was imported or called."""
+
+    code = "UNTRUSTED_TYPE"
+    kind = "corrupt"
+
+
+class IncompatibleClass(RuntimePersistError):
+    """A stored value cannot be built of its class as it is now; change it back, or use register_upgrade."""
+
+    code = "INCOMPATIBLE_CLASS"
     kind = "corrupt"
 
 

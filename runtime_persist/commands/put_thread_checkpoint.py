@@ -45,6 +45,11 @@ class PutThreadCheckpoint(ThreadCommand):
     expects_head: bool = False
     expected_head: str | None = None
 
+    @property
+    def named_id(self) -> str:
+        """Return the smallest checkpoint id this names."""
+        return self.row.named_id
+
 
 def _lock_head(inputs: Inputs) -> Executable:
     return (
@@ -109,6 +114,7 @@ def _params(
         "thread_hash": command.thread_hash,
         "expects_head": int(command.expects_head),
         "expected_head": command.expected_head,
+        "named_id": command.named_id,
     }
     return params, rows
 

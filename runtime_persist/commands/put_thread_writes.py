@@ -26,10 +26,15 @@ class PutThreadWrites(ThreadCommand):
 
     given: TaskWrites
 
+    @property
+    def named_id(self) -> str:
+        """Return the smallest checkpoint id this names."""
+        return self.given.checkpoint_id
+
 
 def _params(command: PutThreadWrites) -> tuple[Mapping[str, Any], Mapping[str, Sequence[Mapping[str, Any]]]]:
     params, rows = write_rows.params(command, command.given, None, None)
-    return params | {"thread_hash": command.thread_hash}, rows
+    return params | {"thread_hash": command.thread_hash, "named_id": command.named_id}, rows
 
 
 SPEC = HotCommand(

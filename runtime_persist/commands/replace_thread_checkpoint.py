@@ -32,9 +32,14 @@ class ReplaceThreadCheckpoint(ThreadCommand):
 
     row: CheckpointRow
 
+    @property
+    def named_id(self) -> str:
+        """Return the smallest checkpoint id this names."""
+        return self.row.named_id
+
 
 def _replace(inputs: Inputs) -> Executable:
-    changed = ("parent_id", "body", "metadata", "fingerprint", "run_id", "epoch")
+    changed = ("parent_id", "body", "metadata", "fingerprint", "run_id", "epoch", "run_ref")
     return (
         update(checkpoints)
         .values(**{name: bind(checkpoints.c[name]) for name in changed})
@@ -55,7 +60,8 @@ SPEC = HotCommand(
     receipt=Fragment("checkpoint", _replace, source=FENCE),
     effects=(content.fragment("checkpoint"),),
     params=lambda command: (
-        checkpoint_rows.params(command, command.row, None, None)[0] | {"thread_hash": command.thread_hash},
+        checkpoint_rows.params(command, command.row, None, None)[0]
+        | {"thread_hash": command.thread_hash, "named_id": command.named_id},
         {"blobs": content.rows(command.row.blobs)},
     ),
     lookup=lambda command: checkpoint_rows.lookup(command.space, command.thread_id, command.row),

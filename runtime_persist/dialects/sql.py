@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, Text, TextClause, bindparam, literal_column, text
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, Index, Text, TextClause, bindparam, literal_column, text
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
@@ -41,6 +41,11 @@ def _now_postgresql(_element: now_us, _compiler: Any, **_: Any) -> str:
 @compiles(now_us, "sqlite")
 def _now_sqlite(_element: now_us, _compiler: Any, **_: Any) -> str:
     return "((strftime('%s','now') * 1000 + substr(strftime('%f','now'), 4)) * 1000)"
+
+
+def partial_index(name: str, *columns: Column[Any], where: ColumnElement[bool]) -> Index:
+    """Return an index over the rows that meet a condition, on both databases."""
+    return Index(name, *columns, postgresql_where=where, sqlite_where=where)
 
 
 def bind(column: Column[Any], name: str | None = None) -> ColumnElement[Any]:

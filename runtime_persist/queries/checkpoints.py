@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, bindparam, select, tuple_
+from sqlalchemy import Select, bindparam, literal_column, select, tuple_
 from sqlalchemy.types import BigInteger
 
 from runtime_persist.dialects.sql import among, bind, words
@@ -36,6 +36,7 @@ _SHOWN = (
     _C.body,
     _C.metadata,
     _C.fingerprint,
+    _C.orphan,
 )
 
 READ_HEAD = Query(
@@ -62,6 +63,7 @@ READ_CHECKPOINT = Query(
         _C.thread_id == bind(_C.thread_id),
         _C.checkpoint_ns == bind(_C.checkpoint_ns),
         _C.checkpoint_id == bind(_C.checkpoint_id),
+        _C.hidden == literal_column("0"),
     ),
 )
 CHECKPOINT_EXISTS = Query(
@@ -80,6 +82,7 @@ def _page(*conditions: Any) -> Select[Any]:
         select(*_SHOWN)
         .where(
             _C.space == bind(_C.space),
+            _C.hidden == literal_column("0"),
             tuple_(_C.checkpoint_id, _C.thread_id, _C.checkpoint_ns) < cursor,
             *conditions,
         )
@@ -239,7 +242,7 @@ def read_blobs(space: str, owner: str, addresses: Iterable[bytes]) -> Plan[dict[
     return {bytes(row["address"]): bytes(row["content"]) for row in rows}
 
 
-def head(space: str, thread_id: str) -> Plan[str | None]:
-    """Return the id of the root namespace's head."""
-    row = yield from one_or_none(READ_HEAD, space=space, thread_id=thread_id, checkpoint_ns="")
+def head(space: str, thread_id: str, ns: str = "") -> Plan[str | None]:
+    """Return the id of a namespace's head."""
+    row = yield from one_or_none(READ_HEAD, space=space, thread_id=thread_id, checkpoint_ns=ns)
     return None if row is None else str(row["checkpoint_id"])

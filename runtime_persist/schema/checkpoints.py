@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Table
 
+from runtime_persist.dialects.sql import partial_index
 from runtime_persist.schema.metadata import data, key, metadata, number
 
 checkpoints = Table(
@@ -19,5 +20,11 @@ checkpoints = Table(
     data("body"),  # the checkpoint without its values, and the manifest: channel -> payload reference
     data("metadata"),
     data("fingerprint"),
+    key("run_ref", null=True),  # metadata's run_id: what delete_for_runs goes by
+    number("hidden"),  # 1: kept only as history of a DeltaChannel; not listed, not loadable
+    number("orphan"),  # 1: its parent was pruned (or is hidden): shown without one
     number("created_us"),
+)
+partial_index(
+    "ix_rp_checkpoints_run_ref", checkpoints.c.space, checkpoints.c.run_ref, where=checkpoints.c.run_ref.is_not(None)
 )

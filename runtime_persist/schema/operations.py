@@ -29,6 +29,7 @@ operations = Table(
     data("result_fingerprint", null=True),
     key("error_type", null=True),
     words("error_text", null=True),
+    key("copied_from", null=True),  # the operation of another thread that copy_thread copied
     number("created_us"),
     number("ended_us", null=True),
     one_of("status", OperationStatus),

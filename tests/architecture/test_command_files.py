@@ -48,6 +48,9 @@ GUARDS = {
     "put_thread_writes": "thread",
     "replace_thread_checkpoint": "thread",
     "delete_thread": "thread",
+    "delete_runs_checkpoints": "thread",
+    "copy_thread": "thread",
+    "prune_thread": "thread",
 }
 HOT = {
     "begin_operation",

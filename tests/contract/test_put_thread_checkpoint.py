@@ -1,6 +1,7 @@
 import pytest
 
-from runtime_persist.errors import CheckpointConflict, StaleWriter
+from runtime_persist.commands.delete_thread import DeleteThread
+from runtime_persist.errors import CheckpointConflict, StaleWriter, ThreadDeleted
 from tests.fixtures.contracts import Replay, Unleased, changed
 from tests.fixtures.world import THREAD
 
@@ -89,3 +90,11 @@ def test_other_content_under_a_stored_id_is_a_conflict_also_behind_a_moved_head(
     world.commit(world.put_checkpoint(expects=None))
     world.commit(world.put_checkpoint(expects="c1", checkpoint_id="c2"))
     world.refused(world.put_checkpoint(expects=None, body=b"other"), CheckpointConflict)
+
+
+@pytest.mark.parametrize(("made", "parent"), [("c1", None), ("c2", None), ("c3", "c2")], ids=["own", "mark", "parent"])
+def test_a_write_that_names_a_deleted_checkpoint_is_refused(world, made, parent):
+    world.commit(world.put_checkpoint(checkpoint_id="c2"))
+    world.commit(DeleteThread(**world.of_thread()))
+    world.refused(world.put_checkpoint(checkpoint_id=made, parent_id=parent), ThreadDeleted)
+    world.commit(world.put_checkpoint(checkpoint_id="c4"))

@@ -43,6 +43,8 @@ NULL_TASK = "00000000-0000-0000-0000-000000000000"
 RESUME = "__resume__"
 
 _FORMAT = 1
+SENDS_IN_PARENT_BELOW = 4
+"""Checkpoints of an older format version keep their pending sends among their parent's writes."""
 _SECRET_WORDS = ("key", "token", "secret", "password", "auth", "credential")
 
 
@@ -52,6 +54,14 @@ class Manifest:
 
     versions: Mapping[str, Any] = field(default_factory=dict)
     refs: Mapping[str, PayloadRef] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMetadata:
+    """Metadata as it is stored, and its ``run_id``: what delete_for_runs goes by."""
+
+    data: bytes
+    run_ref: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +113,7 @@ def checkpoint_row(
     serde: SerializerProtocol,
     place: Place,
     checkpoint: Checkpoint,
-    metadata: bytes,
+    metadata: StoredMetadata,
     values: Mapping[str, tuple[str, bytes]],
     parent: Manifest | None,
 ) -> tuple[CheckpointRow, Manifest]:
@@ -125,8 +135,9 @@ def checkpoint_row(
         checkpoint_id=checkpoint["id"],
         parent_id=parent_id,
         body=body,
-        metadata=metadata,
-        fingerprint=fingerprint((parent_id or "").encode(), body, metadata),
+        metadata=metadata.data,
+        fingerprint=fingerprint((parent_id or "").encode(), body, metadata.data),
+        run_ref=metadata.run_ref,
         owner=writer.owner,
         blobs=writer.blobs(),
     )
@@ -137,14 +148,17 @@ def encoded_metadata(
     serde: SerializerProtocol,
     config: RunnableConfig,
     metadata: CheckpointMetadata,
-) -> bytes:
+) -> StoredMetadata:
     """Return the metadata as stored: the caller's, and the config's simple values unless their name is of a secret."""
     shown: RunnableConfig = {
         "metadata": _without_secrets(config.get("metadata")),
         "configurable": _without_secrets(config.get("configurable")),
     }
-    kind, data = serde.dumps_typed(get_checkpoint_metadata(shown, metadata))
-    return PayloadRef(kind, len(data), inline=data).encoded()
+    merged = get_checkpoint_metadata(shown, metadata)
+    kind, data = serde.dumps_typed(merged)
+    run_ref = merged.get("run_id")
+    stored = PayloadRef(kind, len(data), inline=data).encoded()
+    return StoredMetadata(stored, None if run_ref is None else str(run_ref))
 
 
 def _without_secrets(found: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -186,6 +200,24 @@ def manifest_of(body: bytes, serde: SerializerProtocol) -> Manifest:
     return Manifest(rest.get("channel_versions", {}), refs)
 
 
+def refs_of(body: bytes) -> dict[str, PayloadRef]:
+    """Return where a stored body's values are, by channel; the checkpoint itself is not loaded."""
+    *_, packed = ormsgpack.unpackb(unpack(body))
+    return {channel: PayloadRef.unpacked(parts) for channel, parts in packed.items()}
+
+
+def version_of(body: bytes, serde: SerializerProtocol) -> int:
+    """Return the format version (``v``) of a stored checkpoint."""
+    return int(_opened(body, serde)[0].get("v", 1))
+
+
+def loaded(
+    serde: SerializerProtocol, keys: SpaceKeys, owner: str, ref: PayloadRef, contents: Mapping[bytes, bytes], where: str
+) -> Any:
+    """Return the value a reference stands for (raises CheckpointCorrupt)."""
+    return serde.loads_typed((ref.type, checked(keys, owner, ref, contents, where)))
+
+
 def _opened(body: bytes, serde: SerializerProtocol) -> tuple[dict[str, Any], dict[str, PayloadRef]]:
     version, kind, data, packed = ormsgpack.unpackb(unpack(body))
     if version != _FORMAT:
@@ -205,8 +237,7 @@ def addresses(row: Row, writes: list[Row]) -> Iterable[bytes]:
 
     """
     _verify(row, writes)
-    *_, packed = ormsgpack.unpackb(unpack(row["body"]))
-    refs = [PayloadRef.unpacked(parts) for parts in packed.values()]
+    refs = list(refs_of(row["body"]).values())
     refs += [PayloadRef.decoded(write["value"]) for write in writes]
     return [ref.address for ref in refs if ref.address is not None]
 
@@ -249,7 +280,7 @@ def checkpoint_tuple(
         (w["task_id"], w["channel"], load(PayloadRef.decoded(w["value"]), f"write to {w['channel']!r}"))
         for w in ordered
     ]
-    parent_id = row["parent_id"]
+    parent_id = None if row["orphan"] else row["parent_id"]
     found = CheckpointTuple(
         config=place.config(row["checkpoint_id"]),
         checkpoint=cast("Checkpoint", rest),

@@ -6,8 +6,9 @@ import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from runtime_persist.adapters.workflow import encoding
+from runtime_persist.adapters.workflow import clock, encoding, sends
 from runtime_persist.adapters.workflow.encoding import Place
+from runtime_persist.adapters.workflow.filters import matches
 from runtime_persist.errors import InvalidInput, InvalidThreadId, ThreadMismatch
 from runtime_persist.model import limits
 from runtime_persist.model.ids import thread_id_of
@@ -89,6 +90,8 @@ def get_tuple(saver: SaverContext, config: RunnableConfig) -> Flow[CheckpointTup
         coordinator = core.engine.coordinator
         result, manifest = encoding.checkpoint_tuple(found, saver.serde, coordinator.keys, core.engine.owner)
         core.remember((place.thread_id, place.ns, found.row["checkpoint_id"]), manifest)
+        yield from sends.attach(saver, found.row, result)
+        clock.raise_to(found.row["checkpoint_id"])
         if owned is not None:
             owned.durable(found.row["checkpoint_id"])
             if owned.answered:
@@ -182,14 +185,13 @@ class Listing:
                 break
             if self._only is not None and one.row["checkpoint_id"] != self._only:
                 continue
-            if self._matches(encoding.decoded_metadata(one.row["metadata"], saver.serde)):
-                found.append(encoding.checkpoint_tuple(one, saver.serde, coordinator.keys, engine.owner)[0])
+            if matches(encoding.decoded_metadata(one.row["metadata"], saver.serde), self._filter):
+                loaded, _ = encoding.checkpoint_tuple(one, saver.serde, coordinator.keys, engine.owner)
+                yield from sends.attach(saver, one.row, loaded)
+                found.append(loaded)
         if self._left is not None:
             self._left -= len(found)
         return found
-
-    def _matches(self, metadata: Any) -> bool:
-        return all(metadata.get(key) == value for key, value in self._filter.items())
 
     def _note(self) -> None:
         """A namespace that was loaded by listing it is a fork (LangGraph loads replayed subgraphs this way)."""

@@ -19,18 +19,19 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
 )
 
-from runtime_persist.adapters.workflow import reading, writing
+from runtime_persist.adapters.workflow import delta, reading, upkeep, writing
 from runtime_persist.adapters.workflow.core import SaverContext, SaverCore
 from runtime_persist.engine import Engine, OwnedRun, arun, run
 from runtime_persist.errors import InvalidInput
 from runtime_persist.model.ids import thread_id_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
     from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import DeltaChannelHistory
     from langgraph.checkpoint.serde.base import SerializerProtocol
 
     from runtime_persist.engine.lease import Lease
@@ -275,6 +276,66 @@ class WorkflowCheckpointAdapter(BaseCheckpointSaver[str]):
     async def adelete_thread(self, thread_id: str) -> None:
         """Do :meth:`delete_thread` from an event loop."""
         await arun(writing.delete_thread(self.context, thread_id_of(thread_id)))
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete the checkpoints whose metadata names one of the runs (``run_id``), in all threads and namespaces.
+
+        Deleting ancestors of a live thread can take history that its DeltaChannels need.
+
+        Raises:
+            ThreadOwned: a live run owns one of the threads; earlier threads are done.
+
+        """
+        run(upkeep.delete_for_runs(self.context, run_ids))
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Do :meth:`delete_for_runs` from an event loop."""
+        await arun(upkeep.delete_for_runs(self.context, run_ids))
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy a thread with its journal to an empty one; content is shared, effects never fire again in the copy.
+
+        Raises:
+            InvalidInput: the target is not empty, or is the source.
+
+        """
+        run(upkeep.copy_thread(self.context, source_thread_id, target_thread_id))
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Do :meth:`copy_thread` from an event loop."""
+        await arun(upkeep.copy_thread(self.context, source_thread_id, target_thread_id))
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Prune threads, one transaction each.
+
+        Args:
+            thread_ids: the threads.
+            strategy: ``keep_latest`` keeps the newest checkpoint of each namespace (and, hidden, the history that
+                its DeltaChannels need); ``delete`` deletes the threads.
+
+        Raises:
+            TypeError: a text instead of a list of thread ids.
+            ValueError: another strategy.
+            ThreadOwned: a live run owns one of the threads; earlier threads are done.
+
+        """
+        run(upkeep.prune(self.context, thread_ids, strategy))
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Do :meth:`prune` from an event loop."""
+        await arun(upkeep.prune(self.context, thread_ids, strategy))
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Return for each channel the ancestors' writes since the nearest stored value, and that value (``seed``)."""
+        return run(delta.channel_history(self.context, config, channels))
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Do :meth:`get_delta_channel_history` from an event loop."""
+        return await arun(delta.channel_history(self.context, config, channels))
 
     def get_next_version(self, current: str | int | None, channel: None) -> str:  # noqa: ARG002 (LangGraph's signature)
         """Return the next version of a channel: a counter that sorts as text, and a random part.

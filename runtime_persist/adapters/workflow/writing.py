@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from runtime_persist.adapters.workflow import encoding
+from runtime_persist.adapters.workflow import clock, encoding
 from runtime_persist.adapters.workflow.memory import Expectation, Invocation
 from runtime_persist.adapters.workflow.reading import check_thread, place_of
 from runtime_persist.commands.commit_workflow_checkpoint import CommitWorkflowCheckpoint
@@ -50,6 +50,7 @@ def put(
     scope = _Scope(saver, config, place)
     try:
         scope.check()
+        clock.check(checkpoint["id"], place.checkpoint_id, owned=scope.owned is not None)
         key = (place.thread_id, place.ns, place.checkpoint_id or "")
         parent = saver.core.manifest(key)
         known = parent is not None or place.checkpoint_id is None

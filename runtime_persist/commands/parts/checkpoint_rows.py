@@ -29,7 +29,9 @@ _COLUMNS = [
     "body",
     "metadata",
     "fingerprint",
+    "run_ref",
 ]
+_FLAGS = ["hidden", "orphan"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,7 @@ class CheckpointRow:
         fingerprint: of all that.
         owner: owner of the content.
         blobs: content the manifest refers to that may not be stored yet.
+        run_ref: the metadata's run_id.
 
     """
 
@@ -56,14 +59,20 @@ class CheckpointRow:
     fingerprint: bytes
     owner: str
     blobs: tuple[Blob, ...] = ()
+    run_ref: str | None = None
+
+    @property
+    def named_id(self) -> str:
+        """Return the smaller one of the checkpoint's id and its parent's."""
+        return min(self.checkpoint_id, self.parent_id or self.checkpoint_id)
 
 
 def receipt(source: str) -> Fragment:
     """Return the fragment ``checkpoint``: the row, which is the command's receipt."""
 
     def build(inputs: Inputs) -> Executable:
-        values = inputs.select(*(bind(checkpoints.c[name]) for name in _COLUMNS), now_us())
-        return insert(checkpoints).from_select([*_COLUMNS, "created_us"], values).on_conflict_do_nothing()
+        values = inputs.select(*(bind(checkpoints.c[name]) for name in _COLUMNS), constant(0), constant(0), now_us())
+        return insert(checkpoints).from_select([*_COLUMNS, *_FLAGS, "created_us"], values).on_conflict_do_nothing()
 
     return Fragment("checkpoint", build, source=source)
 
@@ -130,4 +139,5 @@ def params(
         "metadata": row.metadata,
         "fingerprint": row.fingerprint,
         "owner": row.owner,
+        "run_ref": row.run_ref,
     }, {"blobs": content.rows(row.blobs)}

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Executable, and_, or_, select
+from sqlalchemy import ColumnElement, Executable, and_, case, literal_column, or_, select
 
 from runtime_persist.commands.parts.spec import ColdCommand, Command, Locked
-from runtime_persist.dialects.sql import bind, constant, excluded, insert, now_us
+from runtime_persist.dialects.sql import bind, constant, excluded, insert, now_us, words
 from runtime_persist.errors import (
     InvariantBroken,
     LeaseExpired,
@@ -20,6 +20,7 @@ from runtime_persist.errors import (
     RunNotFound,
     RunStopping,
     RuntimePersistError,
+    ThreadDeleted,
     ThreadMismatch,
     ThreadOwned,
 )
@@ -82,6 +83,7 @@ def _lock_thread(inputs: Inputs) -> Executable:
         constant(0),
         now_us(),
     )
+    given: ColumnElement[str] = literal_column("excluded.thread_id")
     # A thread that does not exist yet must be lockable too: INSERT … DO UPDATE locks it either way (DO NOTHING
     # would not lock, nor see a row younger than the statement's snapshot).
     return (
@@ -89,9 +91,8 @@ def _lock_thread(inputs: Inputs) -> Executable:
         .from_select(["space", "thread_hash", "thread_id", "generation", "run_no", "created_us"], values)
         .on_conflict_do_update(
             index_elements=[threads.c.space, threads.c.thread_hash],
-            set_={
-                "thread_id": excluded("thread_id"),
-            },  # the same id again, or the id of a deleted thread that returns
+            # The same id again, or the id of a deleted thread that returns: but not for a write that is refused.
+            set_={"thread_id": case((_after(threads.c.deleted_checkpoint_id), given), else_=threads.c.thread_id)},
         )
     )
 
@@ -113,11 +114,17 @@ def _thread_test(inputs: Inputs) -> Executable:
             inputs.value("owner", "expires_us") <= now_us(),
         ),
     )
-    return inputs.select(constant(1).label("one")).where(or_(free, owner_done))
+    after_delete = _after(inputs.value("thread", "deleted_checkpoint_id"))
+    return inputs.select(constant(1).label("one")).where(or_(free, owner_done), after_delete)
+
+
+def _after(mark: ColumnElement[Any]) -> ColumnElement[bool]:
+    """Return the condition that a write names nothing that was deleted with the thread."""
+    return or_(mark.is_(None), words("named_id") > mark)
 
 
 _LOCK_RUN = Fragment("run", _lock_run, returns=_RUN_COLUMNS)
-_LOCK_THREAD = Fragment("thread", _lock_thread, returns=("generation", "owner_run_id"))
+_LOCK_THREAD = Fragment("thread", _lock_thread, returns=("generation", "owner_run_id", "deleted_checkpoint_id"))
 _LOCK_OWNER = Fragment("owner", _lock_owner, source="thread", returns=_RUN_COLUMNS)
 _THREAD_FENCE = Fragment(FENCE, _thread_test, source="thread")
 
@@ -149,6 +156,13 @@ def explain(guard: Guard, command: Any, outcome: Outcome) -> RuntimePersistError
         thread, owner = outcome.values["thread"], outcome.values.get("owner")
         if thread["owner_run_id"] is not None and owner is None:
             raise Raced
+        mark = thread["deleted_checkpoint_id"]
+        if mark is not None and command.named_id <= mark:
+            return ThreadDeleted(
+                f"thread {command.thread_id!r} was deleted after checkpoint {command.named_id} was made; "
+                "start anew on it, or use another thread id",
+                thread_id=command.thread_id,
+            )
         return _owned(command.thread_id, thread["owner_run_id"])
     run = outcome.values.get("run")
     return refusal(guard, command, run, None) or LeaseExpired(

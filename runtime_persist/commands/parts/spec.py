@@ -51,6 +51,11 @@ class ThreadCommand(Command):
     thread_id: str
     thread_hash: bytes
 
+    @property
+    def named_id(self) -> str:
+        """Return the smallest checkpoint id a write names: one that was deleted with its thread is refused."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, slots=True)
 class Receipt:

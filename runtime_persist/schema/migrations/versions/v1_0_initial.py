@@ -77,6 +77,9 @@ def upgrade() -> None:
         data("body"),
         data("metadata"),
         data("fingerprint"),
+        key("run_ref", null=True),
+        number("hidden"),
+        number("orphan"),
         number("created_us"),
         sa.PrimaryKeyConstraint(
             "space",
@@ -85,6 +88,15 @@ def upgrade() -> None:
             "checkpoint_id",
             name=op.f("pk_rp_checkpoints"),
         ),
+        schema=schema,
+    )
+    referred = sa.text("run_ref IS NOT NULL")
+    op.create_index(
+        "ix_rp_checkpoints_run_ref",
+        "rp_checkpoints",
+        ["space", "run_ref"],
+        postgresql_where=referred,
+        sqlite_where=referred,
         schema=schema,
     )
     op.create_table(
@@ -166,6 +178,7 @@ def upgrade() -> None:
         data("result_fingerprint", null=True),
         key("error_type", null=True),
         words("error_text", null=True),
+        key("copied_from", null=True),
         number("created_us"),
         number("ended_us", null=True),
         sa.CheckConstraint(
