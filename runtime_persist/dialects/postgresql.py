@@ -52,18 +52,13 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _MIGRATION_LOCK = 0x72705F6D69677261  # "rp_migra"; a transaction lock: it also works behind a pooler
-_BUSY = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock not available
-_LOST = {
-    "57P01",
-    "57P02",
-    "57P03",
-    "08000",
-    "08003",
-    "08006",
-    "53300",
-}  # shutdown, start-up, connection, too many
+_BUSY = {"40001", "40P01", "55P03", "57014"}  # serialization failure, deadlock, lock not available, cancelled
+# Shut down, crashed, starting up, dropped, idle for too long (twice), too many connections. Class 08, the connection
+# itself, too: poolers use it for all they have to say.
+_LOST = {"57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "53300"}
 _MISSING = {"42P01", "3F000"}  # undefined table, invalid schema name
 _UNAVAILABLE = {"28000", "28P01", "3D000"}  # authorization, password, no such database
+_UNWRITABLE = {"53100", "53200", "25006"}  # disk full, out of memory, read-only (a standby)
 
 
 class _Chained:
@@ -157,8 +152,10 @@ class PostgresDialect(Dialect):
             )
         if state in _UNAVAILABLE:
             return DatabaseUnavailable(f"PostgreSQL refused the connection: {text}")
+        if state in _UNWRITABLE:
+            return DatabaseUnavailable(f"PostgreSQL cannot write now: {text}")
         lost = isinstance(error, OSError | EOFError | TimeoutError) or "connection" in type(error).__name__.lower()
-        if state in _LOST or lost or "closed" in text or "connection was" in text:
+        if state in _LOST or state.startswith("08") or lost or "closed" in text or "connection was" in text:
             return ConnectionLost(f"the connection to PostgreSQL was lost: {text}")
         return StoreFailed(f"PostgreSQL refused the statement: {text}")
 
@@ -172,7 +169,8 @@ class PostgresDialect(Dialect):
             dsn, seconds = asyncpg_address(location)
             engine = create_async_engine(
                 "postgresql+asyncpg://",
-                async_creator=lambda: asyncpg.connect(dsn, timeout=seconds),
+                # Without a cache there are no statement names, which a pooler would mix up.
+                async_creator=lambda: asyncpg.connect(dsn, timeout=seconds, statement_cache_size=0),
                 poolclass=NullPool,
             )
             try:

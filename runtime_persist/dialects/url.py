@@ -29,8 +29,8 @@ class DatabaseUrl:
     """
 
     dialect: str
-    location: str
-    parameters: dict[str, str] = field(default_factory=dict)
+    location: str = field(repr=False)  # with the password
+    parameters: dict[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def shown(self) -> str:
@@ -56,6 +56,9 @@ def parse_url(url: str | Path) -> DatabaseUrl:
         raise InvalidUrl(msg)
     scheme, found, _ = text.partition("://")
     if not found:
+        if text.startswith(("postgres:", "postgresql:")):
+            msg = "a PostgreSQL URL is written postgresql://user:password@host:port/database"
+            raise InvalidUrl(msg)
         if text.startswith("sqlite:") and text != MEMORY:
             msg = f"{text!r} is not a URL; a SQLite file is written sqlite:///path"
             raise InvalidUrl(msg, url=text)
@@ -112,10 +115,23 @@ def _postgresql(text: str) -> DatabaseUrl:
     parameters = _parameters(parts.query, _POSTGRES_PARAMETERS)
     try:
         _ = parts.port
-    except ValueError as error:
-        msg = f"the port in the database URL is not a number: {error}"
-        raise InvalidUrl(msg) from error
+    except ValueError:
+        # Without the native error: it shows what stands behind the colon, which can be a password.
+        msg = "the port in the database URL is not a number (is a # / ? or @ in the password not written as %23 …?)"
+        raise InvalidUrl(msg) from None
+    _seconds(parameters)
     return DatabaseUrl("postgresql", "postgresql" + text[text.index("://") :], parameters)
+
+
+def _seconds(parameters: dict[str, str]) -> float:
+    """Return ``connect_timeout``; zero and less mean the default, as nobody should wait for ever."""
+    given = parameters.get("connect_timeout", "0")
+    try:
+        seconds = float(given)
+    except ValueError as error:
+        msg = f"parameter connect_timeout={given!r} is not a number of seconds"
+        raise InvalidUrl(msg, parameter="connect_timeout") from error
+    return seconds if seconds > 0 else _CONNECT_TIMEOUT_SECONDS
 
 
 def asyncpg_address(location: str) -> tuple[str, float]:
@@ -125,5 +141,6 @@ def asyncpg_address(location: str) -> tuple[str, float]:
     """
     parts = urlsplit(location)
     parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
-    seconds = float(parameters.pop("connect_timeout", _CONNECT_TIMEOUT_SECONDS))
+    seconds = _seconds(parameters)
+    parameters.pop("connect_timeout", None)
     return urlunsplit(parts._replace(query=urlencode(parameters))), seconds

@@ -3,8 +3,8 @@
 A hot command is one statement: Bind, Execute, Sync, and its reply. SQLAlchemy writes the statements once and is not
 on this path (the same statements through it cost 1.3 to 3.5 times as much).
 
-Statement names are the hash of their text: behind a transaction pooler a counter name could run another process's
-statement (design-review R7).
+Nothing is kept in a database session: no setting, no session lock, no LISTEN, no temporary table. So it does not
+matter which session a pooler gives us, and a lost one is replaced without anybody noticing.
 """
 
 from __future__ import annotations
@@ -12,44 +12,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections import deque
+import time
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import asyncpg
-
 from runtime_persist.dialects.url import asyncpg_address
 from runtime_persist.drivers.base import Driver, Hook, Job, Mode, arrays_of
-from runtime_persist.errors import Closed, RuntimePersistError
+from runtime_persist.drivers.postgresql_pool import CONNECTIONS_MAX, CannotConnect, Connection, Pool, RepeatJob
+from runtime_persist.errors import Closed, ConnectionLost, RuntimePersistError
 from runtime_persist.plan import BundleCall, Call, Outcome, Plan, Row, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping, Sequence
+    from collections.abc import Coroutine
 
-    from runtime_persist.dialects import Compiled, DatabaseUrl, Dialect
+    from runtime_persist.dialects import DatabaseUrl, Dialect
 
 R = TypeVar("R")
 
-_CONNECTIONS_MAX = 10
-# Array codecs are looked up in the catalogue at first use: done when a connection opens, not inside a command.
-_WARM_UP = "select $1::text[], $2::bytea[], $3::bigint[]"
-
-
-class _Connection:
-    """A connection and the statements prepared on it."""
-
-    def __init__(self, raw: asyncpg.Connection[Any]) -> None:
-        self.raw = raw
-        self._statements: dict[str, Any] = {}
-
-    async def fetch(self, compiled: Compiled, params: Mapping[str, Any]) -> Sequence[Any]:
-        statement = self._statements.get(compiled.server_name)
-        if statement is None:
-            statement = await self.raw.prepare(compiled.sql, name=compiled.server_name)
-            self._statements[compiled.server_name] = statement
-        filled = compiled.filled(params)
-        rows: Sequence[Any] = await statement.fetch(*[filled[name] for name in compiled.order])
-        return rows
+# Each connection can be outdated once by a migration, and names can end once.
+_REPEATS_MAX = CONNECTIONS_MAX + 1
+_LONGEST_WAIT_TRY = 4  # from here on the pauses for a server that cannot be reached do not grow
 
 
 class PostgresDriver(Driver):
@@ -58,10 +40,9 @@ class PostgresDriver(Driver):
     def __init__(self, url: DatabaseUrl, dialect: Dialect, hook: Hook | None = None) -> None:
         """Start the loop thread; connections are opened when they are needed."""
         super().__init__(url, dialect, hook)
-        self._dsn, self._connect_timeout = asyncpg_address(url.location)
+        dsn, self._connect_timeout = asyncpg_address(url.location)
         self._loop = asyncio.new_event_loop()
-        self._free: deque[_Connection] = deque()
-        self._slots = asyncio.Semaphore(_CONNECTIONS_MAX)
+        self._pool = Pool(dsn, self._connect_timeout)
         self._closing = asyncio.Event()
         self._thread = threading.Thread(target=self._serve, name="runtime-persist-postgresql", daemon=True)
         self._thread.start()
@@ -106,16 +87,15 @@ class PostgresDriver(Driver):
         self._closing.set()  # whoever waits to try again gives up
         others = asyncio.all_tasks() - {asyncio.current_task()}
         await asyncio.gather(*others, return_exceptions=True)
-        while self._free:
-            await self._free.pop().raw.close()
+        await self._pool.close()
 
     async def _attempts(self, job: Job[R]) -> R:
         tries = 0
         maybe_committed = False
+        until: float | None = None
         while True:
             try:
-                async with self._slots:
-                    return await self._once(job)
+                return await self._once(job, until)
             except RuntimePersistError:
                 raise
             except _Broken as broken:
@@ -123,8 +103,14 @@ class PostgresDriver(Driver):
                 native: BaseException = broken.native
             except Exception as failed:  # noqa: BLE001 (classified just below)
                 native = failed
-            error = self.dialect.classify(native)
-            pause = job.delay(error, tries)
+            if isinstance(native, CannotConnect):
+                until = until or native.began + self._connect_timeout
+                error, pause = self._unreachable(native.native, job, tries, until)
+                native = native.native
+            else:
+                until = None
+                error = self.dialect.classify(native)
+                pause = job.delay(error, tries)
             if pause is None:
                 raise job.surrender(error, maybe_committed) from native
             tries += 1
@@ -133,28 +119,36 @@ class PostgresDriver(Driver):
             if self._closing.is_set():
                 raise job.surrender(error, maybe_committed) from native
 
-    async def _once(self, job: Job[R]) -> R:
-        connection = await self._acquire()
-        try:
-            if job.mode in {Mode.HOT, Mode.READ}:
-                return await self._drive(connection, job)
-            return await self._in_transaction(connection, job)
-        finally:
-            if connection.raw.is_closed() or connection.raw.is_in_transaction():
-                connection.raw.terminate()
-            else:
-                self._free.append(connection)
+    def _unreachable(
+        self, native: BaseException, job: Job[R], tries: int, until: float
+    ) -> tuple[RuntimePersistError, float | None]:
+        """Return what a failure to connect means, and the seconds to wait before the next try.
 
-    async def _acquire(self) -> _Connection:
-        while self._free:
-            connection = self._free.pop()  # the most recently used one is the least likely to have been dropped
-            if not connection.raw.is_closed():
-                return connection
-        raw = await asyncpg.connect(self._dsn, statement_cache_size=0, timeout=self._connect_timeout)
-        await raw.fetch(_WARM_UP, [], [], [])
-        return _Connection(raw)
+        A server that cannot be reached is waited for as long as connecting may last: it may be starting again.
+        """
+        error = self.dialect.classify(native)
+        if not isinstance(error, ConnectionLost):
+            return error, job.delay(error, tries)
+        why = f"{type(native).__name__}: {native}".removesuffix(": ")
+        error = ConnectionLost(f"cannot connect to {self.url.shown} within {self._connect_timeout:g} s ({why})")
+        left = until - time.monotonic()
+        pause = job.delay(error, min(tries, _LONGEST_WAIT_TRY)) if left > 0 else None
+        return error, None if pause is None else min(pause, left)
 
-    async def _in_transaction(self, connection: _Connection, job: Job[R]) -> R:
+    async def _once(self, job: Job[R], until: float | None) -> R:
+        repeats = 0
+        while True:
+            try:
+                async with self._pool.connection(until) as connection:
+                    if job.mode in {Mode.HOT, Mode.READ}:
+                        return await self._drive(connection, job)
+                    return await self._in_transaction(connection, job)
+            except RepeatJob as again:
+                repeats += 1
+                if repeats > _REPEATS_MAX:
+                    raise again.native from again
+
+    async def _in_transaction(self, connection: Connection, job: Job[R]) -> R:
         reads = job.mode is Mode.SNAPSHOT
         if not reads:
             self.reached(f"{job.name}:before:begin")
@@ -162,7 +156,7 @@ class PostgresDriver(Driver):
         try:
             result = await self._drive(connection, job)
         except BaseException:
-            if not connection.raw.is_closed():
+            with contextlib.suppress(Exception):  # a connection that cannot roll back is thrown away
                 await connection.raw.execute("ROLLBACK")
             raise
         if not reads:
@@ -175,7 +169,7 @@ class PostgresDriver(Driver):
             self.reached(f"{job.name}:after:commit")
         return result
 
-    async def _drive(self, connection: _Connection, job: Job[R]) -> R:
+    async def _drive(self, connection: Connection, job: Job[R]) -> R:
         plan: Plan[R] = job.plan()
         try:
             step: Step = next(plan)
@@ -188,19 +182,21 @@ class PostgresDriver(Driver):
             result: R = done.value
             return result
 
-    async def _call(self, connection: _Connection, job: Job[Any], call: Call) -> list[Row]:
+    async def _call(self, connection: Connection, job: Job[Any], call: Call) -> list[Row]:
         compiled = self.dialect.query(call.query)
         if job.mode.writes:
             self.reached(f"{job.name}:before:{compiled.name}")
         return [dict(row) for row in await connection.fetch(compiled, call.params)]
 
-    async def _bundle(self, connection: _Connection, job: Job[Any], call: BundleCall) -> Outcome:
+    async def _bundle(self, connection: Connection, job: Job[Any], call: BundleCall) -> Outcome:
         whole = self.dialect.bundle(call.bundle).whole
         if whole is None:
             raise Closed  # a dialect without whole bundles never meets this driver
         self.reached(f"{job.name}:before:{whole.name}")
         try:
             (row,) = await connection.fetch(whole, arrays_of(call))
+        except RepeatJob:
+            raise
         except Exception as native:
             raise _Broken(native, maybe_committed=job.mode is Mode.HOT) from native
         return _outcome(call, row)
