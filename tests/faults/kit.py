@@ -215,7 +215,7 @@ class PostgresLab:
         self.proxy = proxy
         self.dsn = dsn
         self.traces: dict[str, Counter[str]] = {}
-        self.victim_url = proxy.dsn(dsn) + "&application_name=victim"
+        self.victim_url = proxy.dsn(dsn) + "&application_name=victim&connect_timeout=1"
         self.engine = Engine(dsn, lease_ttl=LEASE_SECONDS)
         self.dialect: Dialect = PostgresDialect()
         self._runner = asyncio.Runner()
