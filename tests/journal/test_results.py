@@ -60,7 +60,9 @@ def test_the_function_keeps_its_name_and_text():
     assert (documented.__name__, documented.__doc__) == ("documented", "What it does.")
 
 
-@pytest.mark.parametrize("options", [{"name": ""}, {"name": "a\0b"}, {"name": None}, {"name": "x", "on_unknown": "guess"}])
+@pytest.mark.parametrize(
+    "options", [{"name": ""}, {"name": "a\0b"}, {"name": None}, {"name": "x", "on_unknown": "guess"}]
+)
 def test_bad_declarations_are_refused_when_decorating(options):
     with pytest.raises(InvalidInput):
         operation(**options)
@@ -231,7 +233,8 @@ async def test_a_later_turn_of_the_thread_calls_again(runtime, way, outside):
 async def test_calls_of_one_name_are_told_apart_by_position(runtime, way, outside, raw):
     charge, refund = outside.charge(), outside.charge("refund")
     graph = runtime.bind(
-        chain({"a": lambda _: {"log": [charge(1), refund(1), charge(1)]}, "b": lambda _: {"log": [charge(1)]}}), name="g"
+        chain({"a": lambda _: {"log": [charge(1), refund(1), charge(1)]}, "b": lambda _: {"log": [charge(1)]}}),
+        name="g",
     )
     await way(graph, "invoke", HELLO, config())
     rows = raw.rows("SELECT name, ordinal FROM rp_operations ORDER BY created_us, name, ordinal")
@@ -291,7 +294,7 @@ async def test_inside_subgraphs_and_parallel_sends(runtime, way, outside):
     graph = runtime.bind(nested(fanned(work)), name="sends")
     output = await way(graph, "invoke", {"log": [], "items": [3, 1, 2]}, config("sends"))
     assert sorted(outside.calls) == [1, 2, 3]
-    assert [[3, 3], [1, 1], [2, 2]] == [list(entry) for entry in output["log"][-5:-2]]
+    assert [list(entry) for entry in output["log"][-5:-2]] == [[3, 3], [1, 1], [2, 2]]
     graph = runtime.bind(nested(inner), name="sub")
     await way(graph, "invoke", HELLO, config("sub"))
     output = await way(graph, "invoke", resume("yes"), config("sub"))

@@ -19,7 +19,12 @@ def lose(raw, _):
     raw.rows("DELETE FROM rp_blobs")
 
 
-DAMAGE = {"a flipped byte": (flip, -1), "a flipped first byte": (flip, 0), "a flipped byte inside": (flip, 9), "lost": (lose, 0)}
+DAMAGE = {
+    "a flipped byte": (flip, -1),
+    "a flipped first byte": (flip, 0),
+    "a flipped byte inside": (flip, 9),
+    "lost": (lose, 0),
+}
 
 
 @pytest.mark.parametrize(("damage", "position"), DAMAGE.values(), ids=DAMAGE)
@@ -64,7 +69,9 @@ async def test_another_threads_damage_stays_there(saver, way, raw):
         await way(saver, "get_tuple", at("damaged"))
 
 
-@pytest.mark.parametrize(("column", "position"), [("body", 0), ("body", 1), ("body", 20), ("body", -1), ("metadata", -1)])
+@pytest.mark.parametrize(
+    ("column", "position"), [("body", 0), ("body", 1), ("body", 20), ("body", -1), ("metadata", -1)]
+)
 @pytest.mark.parametrize("channels", [1, 50], ids=["plain", "compressed"])
 async def test_a_damaged_row_is_told(saver, way, raw, column, position, channels):
     """Short values live in the checkpoint's own row."""

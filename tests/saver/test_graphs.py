@@ -108,8 +108,14 @@ def failing_once(flag):
 
 STORIES = {
     "two turns": (two_turns, lambda flag, **o: chain({"a": says("a"), "b": says("b")}, **o)),
-    "interrupt and resume": (interrupted, lambda flag, **o: chain({"a": says("a"), "ask": asks("why?"), "b": says("b")}, **o)),
-    "error then resume": (failed, lambda flag, **o: chain({"a": says("a"), "b": failing_once(flag), "c": says("c")}, **o)),
+    "interrupt and resume": (
+        interrupted,
+        lambda flag, **o: chain({"a": says("a"), "ask": asks("why?"), "b": says("b")}, **o),
+    ),
+    "error then resume": (
+        failed,
+        lambda flag, **o: chain({"a": says("a"), "b": failing_once(flag), "c": says("c")}, **o),
+    ),
     "fork and edit": (forked, lambda flag, **o: chain({"a": says("a"), "b": says("b")}, **o)),
     "parallel sends": (fanned_out, lambda flag, **o: fanned(lambda given: {"log": [given["item"]]}, **o)),
     "a send that fails": (fanned_then_failed, lambda flag, **o: fanned(unlucky(flag), **o)),

@@ -220,7 +220,11 @@ async def test_bulk_updates_are_accepted(saver, way):
     from langgraph.types import StateUpdate
 
     graph = chain({"a": says("a"), "b": says("b")}, checkpointer=saver)
-    updates = [[StateUpdate({"log": ["one"]}, "a")], [StateUpdate({"log": ["two"]}, "b")], [StateUpdate({"log": ["three"]}, "a")]]
+    updates = [
+        [StateUpdate({"log": ["one"]}, "a")],
+        [StateUpdate({"log": ["two"]}, "b")],
+        [StateUpdate({"log": ["three"]}, "a")],
+    ]
     await way(graph, "bulk_update_state", config(), updates)
     assert (await way(graph, "get_state", config())).values["log"] == ["one", "two", "three"]
 

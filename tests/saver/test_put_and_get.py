@@ -54,7 +54,9 @@ async def test_the_parent_is_what_the_config_names(saver, way):
     await way(saver, "put", at(), first, {}, {"a": "0"})
     await way(saver, "put", at("t", first["id"]), second, {}, {"a": "1"})
     await way(saver, "put", at("t", first["id"]), fork, {}, {"a": "2"})
-    parents = {one.config["configurable"]["checkpoint_id"]: one.parent_config for one in await way.all(saver, "list", at())}
+    parents = {
+        one.config["configurable"]["checkpoint_id"]: one.parent_config for one in await way.all(saver, "list", at())
+    }
     assert parents == {first["id"]: None, second["id"]: at("t", first["id"]), fork["id"]: at("t", first["id"])}
 
 
@@ -74,7 +76,9 @@ async def test_no_namespace_is_the_root_in_every_method(saver, way):
     root = {"configurable": {"thread_id": "t"}}
     given = new_checkpoint({"a": 1})
     stored = await way(saver, "put", root, given, {}, {"a": "1"})
-    await way(saver, "put_writes", {"configurable": {"thread_id": "t", "checkpoint_id": given["id"]}}, [("a", 2)], "task")
+    await way(
+        saver, "put_writes", {"configurable": {"thread_id": "t", "checkpoint_id": given["id"]}}, [("a", 2)], "task"
+    )
     found = await way(saver, "get_tuple", root)
     assert found.config == stored == at("t", given["id"])
     assert found.pending_writes == [("task", "a", 2)]

@@ -27,7 +27,7 @@ GOOD = {
     "longest": "x" * 1_024,
     "longest in bytes": "ä" * 512,
     "spaces": " t ",
-    "quotes": "it's \"t\"; --",
+    "quotes": 'it\'s "t"; --',
     "emoji": "😀",
     "percent": "%s ?1 $1 :x",
     "newline": "a\nb",

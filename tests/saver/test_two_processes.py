@@ -6,10 +6,10 @@ import signal
 
 import pytest
 
-from tests.fixtures.raw import wait_until
 from tests.support import programs
 from tests.support.checkpoints import at
 from tests.support.graphs import chain, config, says
+from tests.support.leases import run_out
 
 ROUNDS = [f"thread {n}" for n in range(10)]
 
@@ -41,7 +41,9 @@ def parents_from_the_tip(saver, thread_id):
 
 
 @pytest.mark.parametrize("level", ["L0", "L1"])
-def test_two_processes_that_continue_one_thread_never_both_succeed_with_one_update(open_runtime, shared_url, way, fork, level):
+def test_two_processes_that_continue_one_thread_never_both_succeed_with_one_update(
+    open_runtime, shared_url, way, fork, level
+):
     saver = open_runtime().checkpointer
     graph = chain({"node": says("x")}, checkpointer=saver)
     for thread_id in ROUNDS:
@@ -67,7 +69,8 @@ def test_a_stale_owner_writes_nothing_although_nobody_holds_the_lease(open_runti
     raw = raw_of(runtime)
     first = fork(programs.stale_holder, shared_url, kind)
     epoch, run_id = first.until("stored")
-    wait_until(lambda: runtime.runs.get(run_id).shown == "unknown", "the lease ran out")
+    run_out(raw)
+    assert runtime.runs.get(run_id).shown == "unknown"
     _, other = fork(programs.taker, shared_url).result()
     assert runtime.runs.get(run_id).epoch > epoch
     assert runtime.runs.get(other).phase == "released"
@@ -79,17 +82,18 @@ def test_a_stale_owner_writes_nothing_although_nobody_holds_the_lease(open_runti
 
 
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
-def test_a_stopped_owner_that_wakes_after_a_takeover_writes_nothing(open_runtime, shared_url, raw_of, fork, way, durability):
+def test_a_stopped_owner_that_wakes_after_a_takeover_writes_nothing(
+    open_runtime, shared_url, raw_of, fork, way, durability
+):
     runtime = open_runtime()
     raw = raw_of(runtime)
     options = {"asynchronous": way.asynchronous, "durability": durability}
-    stopped = fork(
-        programs.invoker, shared_url, {"log": []}, result={"log": ["old"]}, pauses=True, lease_ttl=0.5, **options
-    )
+    stopped = fork(programs.invoker, shared_url, {"log": []}, result={"log": ["old"]}, pauses=True, **options)
     stopped.until("in node")
     stopped.stop_outside_transactions(raw)
     (run,) = runtime.runs.list()
-    wait_until(lambda: runtime.runs.get(run.run_id).shown == "unknown", "the lease ran out")
+    run_out(raw)
+    assert runtime.runs.get(run.run_id).shown == "unknown"
     taken = fork(programs.invoker, shared_url, None, result={"log": ["new"]}, **options).result()
     assert taken["log"] == ["new"]
     before = raw.dump()

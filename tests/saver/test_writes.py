@@ -59,7 +59,11 @@ async def test_order_is_by_task_path_then_task_then_position(saver, way):
     }
     for task, path in paths.items():
         await way(saver, "put_writes", place, [("x", 1), ("y", 2)], task, path)
-    expected = [(task, channel, value) for task in ("null", "m-task", "z-task", "a-task") for channel, value in (("x", 1), ("y", 2))]
+    expected = [
+        (task, channel, value)
+        for task in ("null", "m-task", "z-task", "a-task")
+        for channel, value in (("x", 1), ("y", 2))
+    ]
     assert await pending(saver, way) == expected
     assert (await way.all(saver, "list", at()))[0].pending_writes == expected
 

@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg  # noqa: F401 (the fork server shall have it)
 
 import runtime_persist.cli
-from runtime_persist import Runtime
+from runtime_persist import Runtime, operation
 from runtime_persist.adapters.workflow import WorkflowCheckpointAdapter
 from runtime_persist.errors import RuntimePersistError
 from tests.support.checkpoints import at, new_checkpoint
@@ -64,19 +64,18 @@ def invoker(
     result: Any,
     pauses: bool = False,
     asynchronous: bool = False,
-    lease_ttl: float = 30.0,
     durability: str = "sync",
 ) -> Any:
     """Call a bound graph of one node once."""
     node = pausing(word, result) if pauses else lambda _: result
-    with Runtime.open(url, lease_ttl=lease_ttl) as runtime:
+    with Runtime.open(url) as runtime:
         graph = runtime.bind(chain({"node": node}), name="g")
         return _invoke(graph, asynchronous, given, "t", durability=durability)
 
 
 def stale_holder(word: Word, url: str, kind: str) -> str:
     """Take a lease, store a checkpoint, never renew, and write once more at the word; return how that was refused."""
-    with Runtime.open(url, lease_ttl=0.3) as runtime:
+    with Runtime.open(url) as runtime:
         runtime.engine.heartbeats.close()
         lease = runtime.lease(thread_id="t")
         session = runtime.checkpointer.session(lease)
@@ -131,3 +130,17 @@ def forks_after_opening(_: Word, url: str) -> tuple[str, str, int]:
         os.waitpid(pid, 0)
         codes = os.read(reading, 1_000).decode().split()
         return codes[0], codes[1], len(runtime.runs.list())
+
+
+def charger(word: Word, url: str, on_unknown: str) -> None:
+    """Call a journalled function that says that it was called, and never returns before the word."""
+
+    @operation(name="charge", on_unknown=on_unknown)  # type: ignore[arg-type]
+    def charge(what: str, *, idempotency_key: str) -> str:
+        word.say("called", what, idempotency_key)
+        word.wait()
+        return "charged"
+
+    with Runtime.open(url) as runtime:
+        graph = runtime.bind(chain({"node": lambda _: {"log": [charge("a")]}}), name="g")
+        graph.invoke({"log": []}, config(), durability="sync")

@@ -1,0 +1,143 @@
+"""A try that started and was never settled is unknown; ``on_unknown`` decides, and nobody guesses (user pain C3)."""
+
+from __future__ import annotations
+
+import pytest
+from langgraph.errors import GraphBubbleUp
+
+from runtime_persist.errors import IllegalTransition, LeaseLost, OperationFailed, OperationNotFound, OperationUnknown
+from tests.support import programs
+from tests.support.graphs import chain, config
+from tests.support.journal import Outside
+from tests.support.leases import run_out
+
+HELLO = {"log": []}
+
+
+@pytest.fixture
+def outside():
+    return Outside()
+
+
+class Losing(Outside):
+    """An outside world in whose first call the caller's lease runs out and is taken away."""
+
+    def __init__(self, raw):
+        super().__init__()
+        self.raw = raw
+
+    def call(self, what, idempotency_key):
+        receipt = super().call(what, idempotency_key)
+        if len(self.calls) == 1:
+            self.raw.rows("UPDATE rp_runs SET epoch = epoch + 1, expires_us = 1")
+        return receipt
+
+
+def graph_of(charge):
+    return chain({"node": lambda _: {"log": [charge("a")["receipt"]]}})
+
+
+async def lost_in_the_call(runtime, way, raw, **options):
+    """Run the operation with its lease lost between begin and complete; return the bound graph and the outside."""
+    outside = Losing(raw)
+    graph = runtime.bind(graph_of(outside.charge(**options)), name="g")
+    with pytest.raises(LeaseLost):
+        await way(graph, "invoke", HELLO, config())
+    (tried,) = raw.rows("SELECT status FROM rp_operation_tries")
+    assert tried["status"] == "started"  # the result was refused: it does not count
+    return graph, outside
+
+
+async def test_a_result_that_comes_after_the_lease_was_lost_is_refused(runtime, way, raw):
+    _, outside = await lost_in_the_call(runtime, way, raw)
+    assert outside.calls == ["a"]
+    assert raw.value("SELECT result FROM rp_operations") is None
+    assert raw.value("SELECT status FROM rp_runs") == "running"
+
+
+async def test_retry_calls_again_with_the_same_key(runtime, way, raw):
+    graph, outside = await lost_in_the_call(runtime, way, raw, on_unknown="retry")
+    output = await way(graph, "invoke", None, config())
+    assert output["log"] == [2]
+    assert outside.keys[0] == outside.keys[1]
+    tries = raw.rows("SELECT try_no, status FROM rp_operation_tries ORDER BY try_no")
+    assert [(row["try_no"], row["status"]) for row in tries] == [(1, "unknown"), (2, "succeeded")]
+
+
+async def test_fail_raises_now_and_on_every_later_call_and_never_calls_again(runtime, way, raw):
+    graph, outside = await lost_in_the_call(runtime, way, raw, on_unknown="fail")
+    for _ in range(2):
+        with pytest.raises(OperationFailed) as caught:
+            await way(graph, "invoke", None, config())
+        assert not isinstance(caught.value, GraphBubbleUp)  # the node may handle it
+    assert outside.calls == ["a"]
+    assert raw.value("SELECT status FROM rp_operation_tries") == "unknown"
+
+
+async def test_ask_leaves_the_run_waiting_with_the_question(runtime, way, raw):
+    graph, outside = await lost_in_the_call(runtime, way, raw)
+    for _ in range(2):  # continuing without an answer asks again
+        with pytest.raises(OperationUnknown) as caught:
+            await way(graph, "invoke", None, config())
+        assert "what='a'" in str(caught.value)
+        (run,) = await way(runtime.runs, "list")
+        assert run.status == "waiting_approval"
+        question = await way(runtime.runs, "question", run.run_id)
+        assert (question["kind"], question["name"], question["try_no"]) == ("unknown_operation", "charge", 1)
+        assert question["idempotency_key"] == outside.keys[0]
+        assert question["operation_id"] == caught.value.details["operation_id"]
+    assert outside.calls == ["a"]
+
+
+async def test_a_person_says_that_it_happened(runtime, way, raw):
+    graph, outside = await lost_in_the_call(runtime, way, raw)
+    with pytest.raises(OperationUnknown) as caught:
+        await way(graph, "invoke", None, config())
+    operation_id = caught.value.details["operation_id"]
+    assert await way(runtime.runs, "resolve", operation_id, happened=True, result={"receipt": "found"}) == "queued"
+    output = await way(graph, "invoke", None, config())
+    assert output["log"] == ["found"]
+    assert outside.calls == ["a"]
+
+
+async def test_a_person_says_that_it_did_not_happen(runtime, way, raw):
+    graph, outside = await lost_in_the_call(runtime, way, raw)
+    with pytest.raises(OperationUnknown) as caught:
+        await way(graph, "invoke", None, config())
+    operation_id = caught.value.details["operation_id"]
+    await way(runtime.runs, "resolve", operation_id, happened=False)
+    output = await way(graph, "invoke", None, config())
+    assert output["log"] == [2]
+    assert outside.keys[0] == outside.keys[1]
+    with pytest.raises(IllegalTransition):
+        await way(runtime.runs, "resolve", operation_id, happened=True)
+
+
+async def test_there_is_nothing_to_say_about_an_unknown_id(runtime, way):
+    with pytest.raises(OperationNotFound):
+        await way(runtime.runs, "resolve", "nothing", happened=True)
+
+
+@pytest.mark.parametrize("policy", ["ask", "retry", "fail"])
+async def test_after_sigkill_inside_the_call(open_runtime, shared_url, way, raw_of, fork, policy, outside):
+    """User pains C3 and C7: the run, its operation and its key are the same in the process that takes over."""
+    runtime = open_runtime()
+    raw = raw_of(runtime)
+    killed = fork(programs.charger, shared_url, policy)
+    _, key = killed.until("called")
+    killed.kill()
+    (run,) = await way(runtime.runs, "list")
+    first = raw.one("SELECT operation_id, created_us FROM rp_operations")
+    run_out(raw)
+    assert (await way(runtime.runs, "get", run.run_id)).shown == "unknown"
+    graph = runtime.bind(graph_of(outside.charge(on_unknown=policy)), name="g")
+    if policy == "retry":
+        assert (await way(graph, "invoke", None, config()))["log"] == [1]
+        assert outside.keys == [key]
+    else:
+        with pytest.raises(OperationUnknown if policy == "ask" else OperationFailed):
+            await way(graph, "invoke", None, config())
+        assert outside.calls == []
+    assert raw.one("SELECT operation_id, created_us FROM rp_operations") == first
+    (after,) = await way(runtime.runs, "list")
+    assert (after.run_id, after.attempt_no, after.epoch) == (run.run_id, 2, 2)
