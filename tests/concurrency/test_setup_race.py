@@ -34,7 +34,8 @@ sys.exit(any([os.waitpid(child, 0)[1] for child in children]))
 def test_all_succeed_and_agree(empty_url):
     command = [sys.executable, "-c", OPENERS, empty_url, str(PROCESSES)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    unexpected = [line for line in done.stderr.splitlines() if "WAL-reset" not in line]
+    assert (done.returncode, unexpected) == (0, [])
     found = done.stdout.split()
     assert len(found) == PROCESSES
     secrets = set(found)

@@ -208,7 +208,8 @@ def test_a_forked_child_is_refused_and_can_open_its_own(shared_url):
     done = subprocess.run(
         [sys.executable, "-c", FORKING, shared_url], capture_output=True, text=True, timeout=60, check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    unexpected = [line for line in done.stderr.splitlines() if "WAL-reset" not in line]
+    assert (done.returncode, unexpected) == (0, [])
 
 
 def test_heartbeats_go_on_while_the_callers_loop_is_blocked(engine_url, open_engine):
