@@ -99,7 +99,7 @@ def queries_of(spec: ColdCommand[Any]) -> tuple[Query, ...]:
     reads = [query for query in spec.statements if isinstance(query.statement, SelectBase)]
     writes = [query for query in spec.statements if query not in reads]
     facts = [event_parts.APPEND_EVENT] if {run_rows.SAVE_RUN, run_rows.INSERT_RUN} & set(writes) else []
-    return (
+    found = (
         *(locks or [guards.READ_CLOCK]),
         receipts.READ_RECEIPT,
         *reads,
@@ -107,6 +107,7 @@ def queries_of(spec: ColdCommand[Any]) -> tuple[Query, ...]:
         *writes,
         *facts,
     )
+    return tuple(dict.fromkeys(found))  # a command may lock a second thread itself
 
 
 # --- the rows -------------------------------------------------------------------------------------------------------
@@ -119,6 +120,11 @@ def _of_thread(table: Table) -> Any:
     """Return the condition "belongs to the thread" (content and receipts without a run belong to the space)."""
     if "thread_id" in table.c:
         return table.c.thread_id == bind(runs_table.c.thread_id)
+    if "operation_id" in table.c:  # not by its run: the tries of a copied operation name the source's
+        operations = _TABLES["operations"]
+        of_thread = operations.c.thread_id == bind(operations.c.thread_id)
+        found = select(operations.c.operation_id).where(operations.c.space == bind(operations.c.space), of_thread)
+        return table.c.operation_id.in_(found)
     if "run_id" in table.c:
         mine = select(runs_table.c.run_id).where(
             runs_table.c.space == bind(runs_table.c.space),
@@ -329,7 +335,9 @@ def _tries(rows: Rows) -> Iterator[str]:
         facts = _payload(event)
         if event["type"] in {"operation.started", "operation.completed"} and "operation_id" in facts:
             told[event["type"]][facts["operation_id"], facts["try_no"]] += 1
-    tries = Counter((row["operation_id"], row["try_no"]) for row in rows["operation_tries"])
+    copied = {row["operation_id"] for row in rows["operations"] if row["copied_from"] is not None}  # events stay behind
+    own = (row for row in rows["operation_tries"] if row["operation_id"] not in copied)
+    tries = Counter((row["operation_id"], row["try_no"]) for row in own)
     if tries != told["operation.started"]:
         yield f"tries {dict(tries)}, but events say {dict(told['operation.started'])} were started"
     for key, times in told["operation.completed"].items():

@@ -32,6 +32,7 @@ from tests.faults.kit import Stage
 
 SERDE = JsonPlusSerializer()
 GRAPH = "graph"
+RUN_REF = "a run as LangGraph names it"
 ALWAYS_FRESH = {"commit_workflow_task_writes", "put_thread_writes", "replace_thread_checkpoint"}
 """Commands that answer a second time as the first time: what is there already stays, or is the same."""
 
@@ -151,7 +152,8 @@ def checkpoint_row(stage: Stage, parent_id: str | None, what: str) -> Checkpoint
     }
     place = encoding.Place(stage.thread_id, "", parent_id)
     values = encoding.serialized(SERDE, checkpoint, ["messages", "step"])
-    row, _ = encoding.checkpoint_row(writer, SERDE, place, checkpoint, b"metadata", values, None)
+    metadata = encoding.encoded_metadata(SERDE, place.config(""), {"run_id": RUN_REF})
+    row, _ = encoding.checkpoint_row(writer, SERDE, place, checkpoint, metadata, values, None)
     return row
 
 

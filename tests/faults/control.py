@@ -4,9 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 from runtime_persist.commands.answer_question import AnswerQuestion
+from runtime_persist.commands.copy_thread import CopyThread
 from runtime_persist.commands.create_space import CreateSpace
+from runtime_persist.commands.delete_runs_checkpoints import DeleteRunsCheckpoints
 from runtime_persist.commands.delete_thread import DeleteThread
 from runtime_persist.commands.finalize_run import FinalizeRun
+from runtime_persist.commands.prune_thread import PruneThread
 from runtime_persist.commands.register_graph import RegisterGraph
 from runtime_persist.commands.replace_thread_checkpoint import ReplaceThreadCheckpoint
 from runtime_persist.commands.request_stop import RequestStop
@@ -101,6 +104,49 @@ def a_replacement(stage: Stage) -> Prepared:
     return Prepared(ReplaceThreadCheckpoint(row=row, **acts.thread(stage)))
 
 
+def a_copy(stage: Stage) -> Prepared:
+    """Of a thread whose run died in the middle of an operation."""
+    source = replace(stage, thread_id=f"{stage.thread_id} source")
+    owned = acts.own(source)
+    acts.commit(source, acts.checkpoint(source, owned, None))
+    acts.commit(source, acts.task_writes(source, owned))
+    acts.commit(source, acts.begin(source, owned))
+    stage.expire(owned.lease.run_id)
+    named = acts.thread(source)
+    command = CopyThread(source_id=source.thread_id, source_hash=named["thread_hash"], **acts.thread(stage))
+    return Prepared(command)
+
+
+def three_checkpoints(stage: Stage) -> tuple[str, ...]:
+    """Of a run whose lease ran out."""
+    owned = acts.own(stage)
+    ids: list[str] = []
+    for _ in range(3):
+        command = acts.checkpoint(stage, owned, ids[-1] if ids else None)
+        acts.commit(stage, command)
+        ids.append(command.row.checkpoint_id)
+    stage.expire(owned.lease.run_id)
+    return tuple(ids)
+
+
+def a_pruning(stage: Stage) -> Prepared:
+    gone, hidden, kept = three_checkpoints(stage)
+    command = PruneThread(
+        heads={"": kept},
+        delete={"": (gone,)},
+        hide={"": (hidden,)},
+        roots={"": (kept,)},
+        empty=("a namespace",),
+        **acts.thread(stage),
+    )
+    return Prepared(command, {"left": {hidden: (1, 0), kept: (0, 1)}})
+
+
+def a_deletion_by_run(stage: Stage) -> Prepared:
+    three_checkpoints(stage)
+    return Prepared(DeleteRunsCheckpoints(run_refs=(acts.RUN_REF,), **acts.thread(stage)), {"left": {}})
+
+
 def a_graph(stage: Stage) -> Prepared:
     return Prepared(RegisterGraph(graph=stage.thread_id, **base(stage)))
 
@@ -164,6 +210,22 @@ def is_deleted(stage: Stage, prepared: Prepared, committed: bool) -> None:
     assert {name: len(found) for name, found in mine.items() if found} == {}
 
 
+def is_copied(stage: Stage, prepared: Prepared, committed: bool) -> None:
+    """The copy's operation is unknown: an effect of the source never fires again there."""
+    scenarios.again(stage, prepared, committed)
+    rows = acts.check(stage)
+    assert (len(rows["checkpoints"]), len(rows["heads"]), len(rows["writes"])) == (1, 1, 3)
+    assert [(row["status"], row["try_no"]) for row in rows["operations"]] == [("pending", 1)]
+    assert [row["status"] for row in rows["operation_tries"]] == ["unknown"]
+
+
+def is_pruned(stage: Stage, prepared: Prepared, committed: bool) -> None:
+    scenarios.again(stage, prepared, committed)
+    rows = acts.check(stage)
+    left = {row["checkpoint_id"]: (row["hidden"], row["orphan"]) for row in rows["checkpoints"]}
+    assert left == prepared.facts["left"]
+
+
 def is_replaced(stage: Stage, prepared: Prepared, _committed: bool) -> None:
     """Replacing it by the same content again changes nothing."""
     acts.commit(stage, prepared.command)
@@ -186,6 +248,9 @@ CONTROL = (
     ),
     Scenario("resolve_unknown", a_resolution, goes_on, scenarios.receipts),
     Scenario("delete_thread", a_deletion, is_deleted, scenarios.receipts),
+    Scenario("copy_thread", a_copy, is_copied, scenarios.receipts),
+    Scenario("prune_thread", a_pruning, is_pruned, scenarios.receipts),
+    Scenario("delete_runs_checkpoints", a_deletion_by_run, is_pruned, scenarios.receipts),
     Scenario("replace_thread_checkpoint", a_replacement, is_replaced, replaced),
     Scenario("register_graph", a_graph, is_the_same, scenarios.receipts),
     Scenario("create_space", a_space, is_the_same, scenarios.receipts),
