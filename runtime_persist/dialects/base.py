@@ -98,11 +98,11 @@ class Dialect(ABC):
         return Compiled(name, compiled.string, tuple(order), f"rp_{digest}", constants)
 
     @abstractmethod
-    def with_connection(self, location: str, work: Callable[[Connection], R]) -> R:
+    def with_connection(self, location: str, work: Callable[[Connection], R], *, alone: bool = True) -> R:
         """Run ``work`` on a SQLAlchemy connection inside one transaction (migrations; never the commit path).
 
-        Other processes that call this wait: PostgreSQL by an advisory lock of the transaction, SQLite by
-        ``BEGIN IMMEDIATE``.
+        ``alone``: other processes that call this wait, on PostgreSQL by an advisory lock of the transaction, on
+        SQLite by ``BEGIN IMMEDIATE``. Who only looks need not be alone, and waits for nobody.
         """
 
     @abstractmethod

@@ -159,7 +159,7 @@ class PostgresDialect(Dialect):
             return ConnectionLost(f"the connection to PostgreSQL was lost: {text}")
         return StoreFailed(f"PostgreSQL refused the statement: {text}")
 
-    def with_connection(self, location: str, work: Callable[[Connection], R]) -> R:
+    def with_connection(self, location: str, work: Callable[[Connection], R], *, alone: bool = True) -> R:
         """Run ``work`` on its own event loop and thread: the caller may be inside a loop."""
 
         async def main() -> R:
@@ -175,8 +175,9 @@ class PostgresDialect(Dialect):
             )
             try:
                 async with engine.begin() as connection:
-                    lock = text("SELECT pg_advisory_xact_lock(:key)")
-                    await connection.execute(lock, {"key": _MIGRATION_LOCK})
+                    if alone:
+                        lock = text("SELECT pg_advisory_xact_lock(:key)")
+                        await connection.execute(lock, {"key": _MIGRATION_LOCK})
                     return await connection.run_sync(work)
             finally:
                 await engine.dispose()

@@ -100,8 +100,8 @@ class SqliteDialect(Dialect):
             return DatabaseUnavailable(f"the SQLite file cannot be used: {text}")
         return StoreFailed(f"SQLite refused the statement: {text}")
 
-    def with_connection(self, location: str, work: Callable[[Connection], R]) -> R:
-        """Run ``work`` inside BEGIN IMMEDIATE: other processes wait for the file's lock."""
+    def with_connection(self, location: str, work: Callable[[Connection], R], *, alone: bool = True) -> R:
+        """Run ``work`` inside BEGIN IMMEDIATE (others wait for the file's lock) or BEGIN."""
         engine = create_engine(f"sqlite:///{location}", connect_args={"timeout": _MIGRATION_WAIT_SECONDS})
 
         @event.listens_for(engine, "connect")
@@ -110,7 +110,7 @@ class SqliteDialect(Dialect):
 
         @event.listens_for(engine, "begin")
         def _immediate(connection: Connection) -> None:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if alone else "BEGIN")
 
         try:
             with engine.begin() as connection:

@@ -1,6 +1,8 @@
 """SQLite: one writing connection on one thread, reads on connections of their own.
 
 The writer thread is the lock of the file inside this process; ``BEGIN IMMEDIATE`` is the lock between processes.
+While another process holds it, a command waits for as long as ``timeout`` in the URL says, counted from when it was
+sent; then it fails with StoreBusy and nothing is written. Between commands no lock is held.
 A command is acknowledged after COMMIT with ``synchronous=FULL``: what was acknowledged survives a power cut.
 """
 
@@ -15,8 +17,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from runtime_persist.dialects.url import MEMORY
+from runtime_persist.drivers import sqlite_wal
 from runtime_persist.drivers.base import Driver, Hook, Job
-from runtime_persist.errors import DatabaseUnavailable
+from runtime_persist.errors import DatabaseUnavailable, RuntimePersistError, StoreBusy
 from runtime_persist.model import limits
 from runtime_persist.plan import BundleCall, Call, Outcome, Plan, Row
 
@@ -29,6 +32,9 @@ R = TypeVar("R")
 
 _READERS = 2
 _BUSY_TIMEOUT_SECONDS = 10.0
+_ONE_WAIT_SECONDS = 0.5  # SQLite itself waits this long for a lock; then it is asked again until the time is over
+_WAL_PAUSE_SECONDS = 0.01
+_WAL_BYTES_KEPT = 4 * 1024 * 1024  # a log that grew while somebody read for long is cut back to this
 _STATEMENTS_CACHED = 256
 
 
@@ -53,7 +59,9 @@ class SqliteDriver(Driver):
             self._writer = self._connect()
         except sqlite3.Error as error:
             raise dialect.classify(error) from error
-        self._jobs: queue.SimpleQueue[tuple[Job[Any], Future[Any]] | None] = queue.SimpleQueue()
+        if not self._memory and sqlite_wal.used_by_others(url.location):
+            sqlite_wal.warn_once(url.location)
+        self._jobs: queue.SimpleQueue[tuple[Job[Any], float, Future[Any]] | None] = queue.SimpleQueue()
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._readers = None if self._memory else ThreadPoolExecutor(_READERS, "runtime-persist-read")
@@ -67,8 +75,8 @@ class SqliteDriver(Driver):
         with self._gate:
             self.check_usable()
             if not job.mode.writes and self._readers is not None:
-                return self._readers.submit(self._attempts, job)
-            self._jobs.put((job, future))
+                return self._readers.submit(self._attempts, job, time.monotonic())
+            self._jobs.put((job, time.monotonic(), future))
         return future
 
     def script(self, sql: str) -> None:
@@ -90,14 +98,26 @@ class SqliteDriver(Driver):
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
             self.url.location,
-            timeout=self._timeout,
+            timeout=min(self._timeout, _ONE_WAIT_SECONDS),
             isolation_level=None,
             check_same_thread=False,
             cached_statements=_STATEMENTS_CACHED,
         )
         connection.row_factory = sqlite3.Row
-        connection.execute("PRAGMA journal_mode=WAL")
+        until = time.monotonic() + self._timeout
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode=WAL")
+                break
+            except sqlite3.Error as error:
+                # A new file is put into WAL mode once, which needs it for oneself and does not always wait by itself.
+                if self.dialect.classify(error).kind != "retry" or time.monotonic() > until:
+                    connection.close()
+                    raise
+                time.sleep(_WAL_PAUSE_SECONDS)
         connection.execute("PRAGMA synchronous=FULL")
+        connection.execute(f"PRAGMA journal_size_limit={_WAL_BYTES_KEPT}")
+        connection.execute("PRAGMA mmap_size=0")  # mapped pages made the WAL-reset fault worse
         return connection
 
     def _reader(self) -> sqlite3.Connection:
@@ -111,28 +131,37 @@ class SqliteDriver(Driver):
 
     def _work(self) -> None:
         while (item := self._jobs.get()) is not None:
-            job, future = item
+            job, sent, future = item
             if not future.set_running_or_notify_cancel():
                 continue
             try:
-                result = self._attempts(job)
+                result = self._attempts(job, sent)
             except BaseException as error:  # noqa: BLE001 (whatever it is belongs to the caller)
                 future.set_exception(error)
             else:
                 future.set_result(result)
 
-    def _attempts(self, job: Job[R]) -> R:
-        tries = 0
+    def _attempts(self, job: Job[R], sent: float) -> R:
         while True:
             try:
                 return self._once(job)
             except sqlite3.Error as native:
                 error = self.dialect.classify(native)
-                pause = job.delay(error, tries)
-                if pause is None:
-                    raise job.surrender(error, False) from native
-            tries += 1
+                pause = job.delay(error, 0)
+                if pause is not None and not self._memory:
+                    sqlite_wal.warn_once(self.url.location)  # only another process or engine can keep us waiting
+                if pause is None or time.monotonic() - sent >= self._timeout:
+                    raise job.surrender(self._given_up(error), False) from native
             time.sleep(pause)
+
+    def _given_up(self, error: RuntimePersistError) -> RuntimePersistError:
+        if not isinstance(error, StoreBusy):
+            return error
+        msg = (
+            f"another process kept {self.url.shown} locked for longer than {self._timeout:g} s; nothing was written; "
+            "find the long transaction, or wait longer with timeout= in the URL"
+        )
+        return StoreBusy(msg, timeout=self._timeout)
 
     def _once(self, job: Job[R]) -> R:
         connection = self._writer if job.mode.writes else self._reader()

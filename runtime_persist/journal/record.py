@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph.errors import GraphBubbleUp
 
-from runtime_persist.commands.begin_operation import BeginOperation
+from runtime_persist.commands.begin_operation import BeginOperation, begun_by
 from runtime_persist.commands.complete_operation import CompleteOperation
 from runtime_persist.commands.start_attempt import StartAttempt
 from runtime_persist.contentstore import ContentWriter, checked
@@ -92,7 +92,7 @@ def begin(
             f"with {command.request}; calls must come in the same order, or be given a key"
         )
         raise OperationMismatch(msg, name=name, operation_id=stored["operation_id"]) from error
-    if not receipt.replayed:
+    if begun_by(command, receipt):
         return Begun(owned, name, command.operation_id, 1, command.idempotency_key, call=True)
     return (yield from _again(place, receipt.result, on_unknown))
 

@@ -54,11 +54,19 @@ def check_schema_name(dialect: Dialect) -> None:
 def current(url: DatabaseUrl, dialect: Dialect) -> str | None:
     """Return the database's schema version, None when there is none (raises what the native error means)."""
     try:
-        return dialect.with_connection(url.location, lambda connection: _stored(connection, dialect.schema))
+        return _look(url, dialect)
     except DBAPIError as error:
         raise dialect.classify(_cause(error.orig or error)) from error
     except (OSError, SQLAlchemyError) as error:
         raise dialect.classify(error) from error
+
+
+def _look(url: DatabaseUrl, dialect: Dialect) -> str | None:
+    return dialect.with_connection(
+        url.location,
+        lambda connection: _stored(connection, dialect.schema),
+        alone=False,
+    )
 
 
 def check(version: str | None) -> None:
@@ -86,14 +94,9 @@ def upgrade(url: DatabaseUrl, dialect: Dialect) -> str:
     check_schema_name(dialect)
 
     def work(connection: Connection) -> str:
-        version = _stored(connection, dialect.schema)
+        version = _current(_stored(connection, dialect.schema))
         if version is not None:
-            try:
-                check(version)
-            except SchemaMissing:
-                pass  # older: upgraded below
-            else:
-                return version
+            return version
         if dialect.schema is not None:
             quoted = connection.dialect.identifier_preparer.quote(dialect.schema)
             connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {quoted}"))
@@ -101,7 +104,7 @@ def upgrade(url: DatabaseUrl, dialect: Dialect) -> str:
         return VERSION
 
     try:
-        return dialect.with_connection(url.location, work)
+        return _current(_look(url, dialect)) or dialect.with_connection(url.location, work)
     except DBAPIError as error:
         native = error.orig or error
         if "permission denied" in str(native) or "readonly" in str(native):
@@ -112,15 +115,30 @@ def upgrade(url: DatabaseUrl, dialect: Dialect) -> str:
         raise dialect.classify(error) from error
 
 
+def _current(version: str | None) -> str | None:
+    """Return the version when there is nothing to do, None for missing or older tables (raises SchemaTooNew)."""
+    try:
+        check(version)
+    except SchemaMissing:
+        return None
+    return version
+
+
 def _cause(error: BaseException) -> BaseException:
     """Return the database driver's own error below SQLAlchemy's adapter."""
     return error.__cause__ or error
 
 
 def sql(dialect: Dialect) -> str:
-    """Return the statements that create the tables, to be reviewed or run by somebody with DDL rights."""
+    """Return the statements that create the tables, to be reviewed or run by somebody with DDL rights.
+
+    They hold no BEGIN and no COMMIT: whoever runs them decides on the transaction, and can roll all of it back.
+    """
     check_schema_name(dialect)
     buffer = io.StringIO()
+    if dialect.schema is not None:
+        quoted = dialect.sqlalchemy().identifier_preparer.quote(dialect.schema)
+        buffer.write(f"CREATE SCHEMA IF NOT EXISTS {quoted};\n\n")
     config = _config(dialect)
     config.output_buffer = buffer
     command.upgrade(config, "head", sql=True)

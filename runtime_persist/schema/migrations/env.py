@@ -17,7 +17,9 @@ options: dict[str, Any] = {
     "version_table_schema": schema,
 }
 if context.is_offline_mode():
-    context.configure(url=context.config.get_main_option("sqlalchemy.url"), literal_binds=True, **options)
+    # No BEGIN and COMMIT in the text: whoever runs it decides on the transaction.
+    url = context.config.get_main_option("sqlalchemy.url")
+    context.configure(url=url, literal_binds=True, transactional_ddl=False, **options)
 else:
     context.configure(connection=attributes["connection"], transactional_ddl=True, **options)
 with context.begin_transaction():
