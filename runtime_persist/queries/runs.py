@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import and_, bindparam, case, exists, func, or_, select
+from sqlalchemy import and_, bindparam, case, exists, func, literal_column, or_, select
 from sqlalchemy.types import BigInteger
 
 from runtime_persist.dialects.sql import among, bind, constant, now_us, words
@@ -140,6 +140,17 @@ READ_RESUMES = Query(
     ),
 )
 
+READ_BEGAN = Query(
+    "read_began",
+    select(constant(1).label("one"))
+    .where(
+        checkpoints.c.space == bind(_R.space),
+        checkpoints.c.thread_id == bind(_R.thread_id),
+        checkpoints.c.run_id == bind(_R.run_id),
+    )
+    .limit(literal_column("1")),
+)
+
 
 def run(space: str, run_id: str) -> Plan[Row | None]:
     """Read a run with the database clock (``now_us``)."""
@@ -149,6 +160,11 @@ def run(space: str, run_id: str) -> Plan[Row | None]:
 def listing(space: str, thread_id: str | None, rows: int) -> Plan[list[Row]]:
     """Read the newest runs, of one thread or of all."""
     return list((yield from many(LIST_RUNS, space=space, thread=thread_id, page_rows=rows)))
+
+
+def began(space: str, thread_id: str, run_id: str) -> Plan[bool]:
+    """Read whether a run stored any checkpoint: its input is in the thread then."""
+    return (yield from one_or_none(READ_BEGAN, space=space, thread_id=thread_id, run_id=run_id)) is not None
 
 
 def resumes(space: str, thread_id: str, run_id: str, channel: str) -> Plan[list[Row]]:

@@ -177,9 +177,20 @@ def reentry(
         if at_head and not any(row["since"] for row in resumes):
             return execution(saver, owned, graph, answer["command"], config, control)
     given = yield from ownership.decode(engine, owned.serde, run["input"], f"the input {where}")
-    began = head is not None and (head.metadata or {}).get("run_id") == owned.lease.run_id
-    fork = None if began else run["start_checkpoint_id"]
-    return execution(saver, owned, graph, given, config, control, fork)
+    if head is not None and (head.metadata or {}).get("run_id") == owned.lease.run_id:
+        return execution(saver, owned, graph, given, config, control)
+    if (yield from _began(owned)):  # a person edited the state meanwhile: its input is not given a second time
+        return execution(saver, owned, graph, None, config, control)
+    return execution(saver, owned, graph, given, config, control, run["start_checkpoint_id"])
+
+
+def _began(owned: OwnedRun) -> Flow[bool]:
+    lease = owned.lease
+    found: bool = yield owned.coordinator.read(
+        "read_began",
+        lambda: run_queries.began(lease.space, lease.thread_id, lease.run_id),
+    )
+    return found
 
 
 def _resumes(owned: OwnedRun) -> Flow[list[Row]]:
