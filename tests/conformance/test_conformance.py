@@ -3,8 +3,6 @@
 Asserted one by one: the kit's own summary also calls a saver conforming that implements nothing at all.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """What a lost run, a tool's error handling and a missing checkpoint do to a journalled call."""
 
-from __future__ import annotations
-
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import ToolRetryMiddleware

@@ -1,7 +1,5 @@
 """@operation: the stored result is returned whenever the node runs again; nothing is called twice."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """A try that started and was never settled is unknown; ``on_unknown`` decides, and nobody guesses (user pain C3)."""
 
-from __future__ import annotations
-
 import pytest
 from langgraph.errors import GraphBubbleUp
 

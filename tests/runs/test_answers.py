@@ -1,7 +1,5 @@
 """Several questions in one node: each answer answers its own question, also when workers die in between (pain C1)."""
 
-from __future__ import annotations
-
 import pytest
 from langgraph.types import Command, interrupt
 
@@ -90,8 +88,13 @@ async def test_a_takeover_after_the_second_question_asks_it_again(runtime, way, 
     before = raw.one("SELECT epoch, answer FROM rp_runs")
     await way(graph, "invoke", resume("a"), config())
     kept = raw.rows("SELECT attempt_id FROM rp_attempts ORDER BY attempt_no")[-1]["attempt_id"]
-    raw.rows("UPDATE rp_attempts SET status = 'running', ended_us = NULL, termination_reason = NULL WHERE attempt_id = ?", kept)
-    raw.rows("UPDATE rp_runs SET status = 'running', phase = 'active', question = NULL, expires_us = 1, attempt_id = ?", kept)
+    raw.rows(
+        "UPDATE rp_attempts SET status = 'running', ended_us = NULL, termination_reason = NULL WHERE attempt_id = ?",
+        kept,
+    )
+    raw.rows(
+        "UPDATE rp_runs SET status = 'running', phase = 'active', question = NULL, expires_us = 1, attempt_id = ?", kept
+    )
     output = await way(graph, "invoke", None, config())
     assert output["__interrupt__"][0].value == 1
     assert raw.value("SELECT epoch FROM rp_runs") == before["epoch"] + 2

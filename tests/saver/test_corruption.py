@@ -1,7 +1,5 @@
 """Content that was damaged or lost is told, by channel and checkpoint; it is never served."""
 
-from __future__ import annotations
-
 import pytest
 
 from runtime_persist.errors import CheckpointCorrupt

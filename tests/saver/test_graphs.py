@@ -1,7 +1,5 @@
 """Whole graphs over the saver leave the same history as LangGraph's InMemorySaver."""
 
-from __future__ import annotations
-
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError

@@ -1,7 +1,5 @@
 """list: order, pages, before, limit, filters; nothing is held between two items (contract §1, user pain H5)."""
 
-from __future__ import annotations
-
 import pytest
 
 from runtime_persist.errors import InvalidInput

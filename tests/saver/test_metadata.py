@@ -1,7 +1,5 @@
 """Metadata: what is merged in from the config, and what never reaches the database (user pain I4)."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.checkpoints import at, new_checkpoint

@@ -1,7 +1,5 @@
 """L0: a saver without a lease refuses stale writers per invocation, and nothing else (architecture §5, R6)."""
 
-from __future__ import annotations
-
 import pytest
 from langgraph.runtime import RunControl, Runtime
 

@@ -1,7 +1,5 @@
 """put and get_tuple: what LangGraph's loop relies on (contract §1)."""
 
-from __future__ import annotations
-
 import copy
 
 from tests.support.checkpoints import Steps, at, new_checkpoint

@@ -1,7 +1,5 @@
 """L1: a session writes under a lease; whoever lost it writes nothing, and hears of it (architecture §5, contract §2.4)."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

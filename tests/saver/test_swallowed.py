@@ -3,8 +3,6 @@
 In each the lease is lost in the middle of a node, and nothing but the refused writes can tell.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Thread ids: one documented form, the same on every database; anything else is refused before a write (pain H1)."""
 
-from __future__ import annotations
-
 import uuid
 
 import pytest

@@ -1,7 +1,5 @@
 """Two real processes on one thread (user pains A1 and A2): no update is lost, and a stale owner writes nothing."""
 
-from __future__ import annotations
-
 import signal
 
 import pytest

@@ -1,7 +1,5 @@
 """put_writes: order, first and newest wins, writes before their checkpoint (contract §1)."""
 
-from __future__ import annotations
-
 from langgraph.checkpoint.base import WRITES_IDX_MAP
 
 from tests.support.checkpoints import Steps, at, new_checkpoint

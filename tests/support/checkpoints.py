@@ -1,7 +1,5 @@
 """Checkpoints as LangGraph makes them, without a graph."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from langgraph.checkpoint.base import Checkpoint, empty_checkpoint

@@ -1,7 +1,5 @@
 """The graphs of these suites. Nodes find what a test put into their way by name: :func:`at` and :data:`seen`."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, TypedDict

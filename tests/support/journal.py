@@ -1,7 +1,5 @@
 """An outside world that counts, for tests of the journal."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """What happens to leases behind their holders' backs."""
 
-from __future__ import annotations
-
 from tests.fixtures.raw import Raw
 
 

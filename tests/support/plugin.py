@@ -3,8 +3,6 @@
 A suite's ``conftest.py`` imports everything from here.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

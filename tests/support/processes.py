@@ -1,7 +1,5 @@
 """Real processes: forked from a server that has imported everything and opened nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """What real processes run. Imported by the fork server before any test: it opens nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Callable

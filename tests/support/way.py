@@ -4,8 +4,6 @@ The sync way drives the coroutine without any event loop: nothing in it ever wai
 one. So the very same body is a plain sync program in one case and one task on an event loop in the other.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
