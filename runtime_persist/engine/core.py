@@ -71,6 +71,7 @@ class Engine:
         self._driver = open_driver(self.url, self._dialect, hook)
         self._lock = threading.Lock()
         self._coordinator: CommitCoordinator | None = None
+        self._current = False
         self._closed = False
         self.heartbeats = Heartbeats(lease_ttl)
         if auto_setup:
@@ -87,6 +88,7 @@ class Engine:
                 self._driver.script(migrate.sql(self._dialect))
         else:
             migrate.upgrade(self.url, self._dialect)
+        self._current = True
         _ = self.coordinator
 
     @property
@@ -120,8 +122,8 @@ class Engine:
         self._driver.close()
 
     def _load(self) -> CommitCoordinator:
-        if self.url.location != MEMORY:
-            migrate.check(migrate.current(self.url, self._dialect))
+        if not self._current:  # not looked at yet: whoever set the tables up knows their version
+            migrate.check(None if self.url.location == MEMORY else migrate.current(self.url, self._dialect))
         nobody = CommitCoordinator(self._driver, SpaceKeys(self.space, b""))
         secret = nobody.read("read_space", lambda: spaces.secret(self.space)).result()
         if secret is None:
