@@ -3,11 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
+import ormsgpack
 import pytest
+from langgraph.checkpoint.base import WRITES_IDX_MAP
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import INTERRUPT
 from uuid_utils import uuid7
 
-from runtime_persist.adapters.workflow import encoding
 from runtime_persist.commands.begin_operation import BeginOperation
 from runtime_persist.commands.claim_run import ClaimRun
 from runtime_persist.commands.commit_workflow_checkpoint import CommitWorkflowCheckpoint
@@ -15,23 +17,25 @@ from runtime_persist.commands.commit_workflow_task_writes import CommitWorkflowT
 from runtime_persist.commands.complete_operation import CompleteOperation
 from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
 from runtime_persist.commands.parts.spec import Command
-from runtime_persist.commands.parts.write_rows import TaskWrites
+from runtime_persist.commands.parts.write_rows import TaskWrite, TaskWrites
 from runtime_persist.commands.put_thread_checkpoint import PutThreadCheckpoint
 from runtime_persist.commands.renew_lease import RenewLease
 from runtime_persist.commands.start_attempt import StartAttempt
 from runtime_persist.commands.start_owned_run import StartOwnedRun
-from runtime_persist.contentstore import ContentWriter
+from runtime_persist.contentstore import ContentWriter, pack
 from runtime_persist.coordinator import CommitReceipt
 from runtime_persist.engine import OwnedRun, ownership, run
 from runtime_persist.errors import LeaseLost
 from runtime_persist.model.ids import new_id
 from runtime_persist.model.keys import fingerprint
+from runtime_persist.model.payload import PayloadRef
 from runtime_persist.queries.operations import OperationKey
 from runtime_persist.testing.faults import Rows, check_invariants, read_rows
 from tests.faults.kit import Stage
 
 SERDE = JsonPlusSerializer()
 GRAPH = "graph"
+INLINE_BYTES = 128
 RUN_REF = "a run as LangGraph names it"
 ALWAYS_FRESH = {"commit_workflow_task_writes", "put_thread_writes", "replace_thread_checkpoint"}
 """Commands that answer a second time as the first time: what is there already stays, or is the same."""
@@ -141,20 +145,33 @@ def take_over_and_finish(stage: Stage, run_id: str) -> None:
 def checkpoint_row(stage: Stage, parent_id: str | None, what: str) -> CheckpointRow:
     """A checkpoint whose value lies in the content store."""
     writer = ContentWriter(stage.engine.coordinator.keys, stage.engine.owner)
-    checkpoint: Any = {
+    checkpoint = {
         "v": 4,
         "id": str(uuid7()),
         "ts": "2026-01-01T00:00:00+00:00",
-        "channel_values": {"messages": large(stage, what), "step": 1},
-        "channel_versions": {"messages": "1", "step": "1"},
+        "channel_versions": {"messages": "1"},
         "versions_seen": {},
         "updated_channels": None,
     }
-    place = encoding.Place(stage.thread_id, "", parent_id)
-    values = encoding.serialized(SERDE, checkpoint, ["messages", "step"])
-    metadata = encoding.encoded_metadata(SERDE, place.config(""), {"run_id": RUN_REF})
-    row, _ = encoding.checkpoint_row(writer, SERDE, place, checkpoint, metadata, values, None)
-    return row
+    manifest = {"messages": writer.put(*SERDE.dumps_typed(large(stage, what)), INLINE_BYTES).packed()}
+    body = pack(ormsgpack.packb([1, *SERDE.dumps_typed(checkpoint), manifest]))
+    metadata = inline({"run_id": RUN_REF})
+    return CheckpointRow(
+        checkpoint_ns="",
+        checkpoint_id=checkpoint["id"],
+        parent_id=parent_id,
+        body=body,
+        metadata=metadata,
+        fingerprint=fingerprint((parent_id or "").encode(), body, metadata),
+        owner=writer.owner,
+        blobs=writer.blobs(),
+        run_ref=RUN_REF,
+    )
+
+
+def inline(value: Any) -> bytes:
+    kind, data = SERDE.dumps_typed(value)
+    return PayloadRef(kind, len(data), inline=data).encoded()
 
 
 def checkpoint(stage: Stage, owned: OwnedRun, parent_id: str | None) -> CommitWorkflowCheckpoint:
@@ -176,9 +193,21 @@ def put(stage: Stage, parent_id: str | None) -> PutThreadCheckpoint:
 def given(stage: Stage) -> TaskWrites:
     """Two regular writes, one of them large, and a special one."""
     writer = ContentWriter(stage.engine.coordinator.keys, stage.engine.owner)
-    place = encoding.Place(stage.thread_id, "", str(uuid7()))
-    values = [("messages", large(stage, "write")), ("step", 1), ("__interrupt__", "why")]
-    return encoding.task_writes(writer, SERDE, place, values, "task", "path")
+    ref = writer.put(*SERDE.dumps_typed(large(stage, "write")), INLINE_BYTES)
+    writes = (
+        TaskWrite(idx=0, channel="messages", value=ref.encoded()),
+        TaskWrite(idx=1, channel="step", value=inline(1)),
+        TaskWrite(idx=WRITES_IDX_MAP[INTERRUPT], channel=INTERRUPT, value=inline("why")),
+    )
+    return TaskWrites(
+        checkpoint_ns="",
+        checkpoint_id=str(uuid7()),
+        task_id="task",
+        task_path="path",
+        writes=writes,
+        owner=writer.owner,
+        blobs=writer.blobs(),
+    )
 
 
 def task_writes(stage: Stage, owned: OwnedRun) -> CommitWorkflowTaskWrites:
