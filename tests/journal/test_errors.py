@@ -140,10 +140,11 @@ async def test_a_subgraph_that_stores_no_checkpoint_is_refused(runtime, way, out
 
 
 def test_a_barrier_that_waits_hears_of_a_lost_run(runtime):
-    with pytest.raises(LeaseLost), runtime.lease(thread_id="t") as lease:
-        future = lease.owned.when_durable("never")
-        lease.owned.fail(LeaseLost())
-        future.result()
+    lease = runtime.lease(thread_id="t")
+    future = lease.owned.when_durable("never")
+    lease.owned.fail(LeaseLost())
+    with pytest.raises(LeaseLost):
+        future.result(timeout=10)
 
 
 def test_bubbling_classes_are_those_of_the_tree():

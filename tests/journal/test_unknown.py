@@ -20,7 +20,7 @@ def outside():
 class Losing(Outside):
     """An outside world in whose first call the caller's lease runs out and is taken away."""
 
-    def __init__(self, raw):
+    def __init__(self, raw) -> None:
         super().__init__()
         self.raw = raw
 

@@ -72,11 +72,11 @@ async def test_results_of_every_end(runtime, graph, way):
     assert (bad.status, bad.error_code, bad.error_summary) == ("failed", "ValueError", "no luck")
 
 
-@pytest.mark.parametrize("timeout", [0, 0.05])
-async def test_a_result_that_is_not_there_yet_is_told_with_the_status(runtime, graph, way, timeout):
+@pytest.mark.parametrize("seconds", [0, 0.05])
+async def test_a_result_that_is_not_there_yet_is_told_with_the_status(runtime, graph, way, seconds):
     run = await way(runtime.runs, "start", "g", {}, thread_id="t")
     with pytest.raises(ResultPending, match="queued"):
-        await way(run, "result", timeout=timeout)
+        await way(run, "result", timeout=seconds)
 
 
 async def test_only_a_waiting_run_can_be_answered(runtime, graph, way):

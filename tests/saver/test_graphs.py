@@ -28,7 +28,7 @@ def shown(states):
 class Story:
     """Steps that are told to a graph, and what came of each."""
 
-    def __init__(self, way, graph, durability):
+    def __init__(self, way, graph, durability) -> None:
         self.way, self.graph, self.durability = way, graph, durability
         self.told = []
 

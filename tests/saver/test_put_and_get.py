@@ -37,7 +37,7 @@ async def test_a_checkpoint_comes_back_as_it_was_given(saver, way):
 
 async def test_configs_are_normal_and_leak_no_foreign_keys(saver, way):
     given = new_checkpoint({"a": 1})
-    stored = await way(saver, "put", at(secret_thing="x", other=1), given, {}, {"a": "1"})
+    stored = await way(saver, "put", at(private="x", other=1), given, {}, {"a": "1"})
     assert stored == at("t", given["id"])
     later = new_checkpoint({"a": 2}, {"a": "2"})
     await way(saver, "put", {**stored, "tags": ["x"]}, later, {}, {"a": "2"})

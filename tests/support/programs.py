@@ -2,15 +2,17 @@
 
 import asyncio
 import os
+import signal
 from collections.abc import Callable
 from typing import Any
 
 import asyncpg  # noqa: F401 (the fork server shall have it)
+from langgraph.config import get_config
 
-import runtime_persist.cli
 from runtime_persist import Runtime, operation
 from runtime_persist.adapters.workflow import WorkflowCheckpointAdapter
 from runtime_persist.errors import RuntimePersistError
+from runtime_persist.worker import Worker
 from tests.support.checkpoints import at, new_checkpoint
 from tests.support.graphs import chain, config
 from tests.support.processes import Word
@@ -101,15 +103,6 @@ def taker(_: Word, url: str) -> tuple[int, str]:
         return lease.epoch, lease.run_id
 
 
-def command_line(_: Word, *arguments: str) -> int:
-    """Run the command line in this process; return its exit code."""
-    try:
-        runtime_persist.cli.main(list(arguments))
-    except SystemExit as done:
-        return int(done.code or 0)
-    return 0
-
-
 def forks_after_opening(_: Word, url: str) -> tuple[str, str, int]:
     """Open a runtime, fork, and use it in the child; return what the child got, and that the parent's still works."""
     with Runtime.open(url) as runtime:
@@ -117,7 +110,7 @@ def forks_after_opening(_: Word, url: str) -> tuple[str, str, int]:
         pid = os.fork()
         if pid == 0:
             said = []
-            for call in (lambda: runtime.checkpointer.get_tuple(at()), lambda: runtime.runs.list()):
+            for call in (lambda: runtime.checkpointer.get_tuple(at()), runtime.runs.list):
                 try:
                     call()
                     said.append("no error")
@@ -142,3 +135,40 @@ def charger(word: Word, url: str, on_unknown: str) -> None:
     with Runtime.open(url) as runtime:
         graph = runtime.bind(chain({"node": lambda _: {"log": [charge("a")]}}), name="g")
         graph.invoke({"log": []}, config(), durability="sync")
+
+
+def worker(word: Word, url: str, *, lease_ttl: float = 30.0, slots: int = 1, on_sigterm: bool = False) -> list[Any]:
+    """Work on graph ``g`` until SIGTERM (or until the word): its node says that it runs, and waits for the word."""
+    reports: list[Any] = []
+
+    def node(state: Any) -> Any:
+        word.say("in node", get_config()["configurable"]["thread_id"])
+        return {"log": [word.wait()]}
+
+    graphs = {"g": chain({"node": node, "after": lambda _: {"log": ["after"]}})}
+    with Runtime.open(url, lease_ttl=lease_ttl) as runtime:
+        working = Worker(
+            runtime,
+            graphs,
+            slots=slots,
+            poll_seconds=0.02,
+            report=lambda what, facts: reports.append((what, dict(facts))),
+        )
+
+        def stop(*_: Any) -> None:
+            working.stop()
+            word.say("stopping")
+
+        if on_sigterm:
+            signal.signal(signal.SIGTERM, stop)
+        word.say("ready", runtime.engine.worker_id)
+        working.run()
+    return reports
+
+
+def dies_at_once(word: Word, url: str) -> None:
+    """Claim a run of ``g`` and die in its node."""
+    word.say("ready")
+    graphs = {"g": chain({"node": lambda _: os._exit(9)})}
+    with Runtime.open(url) as runtime:
+        Worker(runtime, graphs, poll_seconds=0.02).run()

@@ -1,0 +1,181 @@
+"""The command line: what it prints, what scripts can rely on (JSON, exit codes, stderr), and where it looks."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from runtime_persist import Runtime
+from runtime_persist.cli.main import EXIT_CODES, main
+from runtime_persist.errors import RuntimePersistError
+from tests.fixtures.raw import PostgresRaw
+from tests.support.graphs import chain, fails, says
+
+REGISTRY = "tests.support.graphs_registry:registry"
+
+
+@pytest.fixture
+def cli(shared_url):
+    """Run the command line on the database, through the environment variable."""
+
+    def runs(*arguments, given=None, url=shared_url):
+        environment = {"RUNTIME_PERSIST_URL": url, "COLUMNS": "250"}
+        return CliRunner().invoke(main, arguments, input=given, env=environment, catch_exceptions=False)
+
+    return runs
+
+
+@pytest.fixture
+def run_id(runtime, cli):
+    """A run of ``hello`` that is queued."""
+    runtime.bind(chain({"node": says("hello")}), name="hello")
+    started = cli("run", "start", "hello", "--input", '{"log": ["in"]}', "--thread", "t")
+    assert started.exit_code == 0, started.output
+    return started.stdout.strip()
+
+
+def worked(cli):
+    done = cli("worker", REGISTRY, "--until-idle", "--poll", "0.01")
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def test_from_start_to_result(cli, run_id):
+    assert cli("run", "show", run_id).stdout.count("queued") == 1
+    done = worked(cli)
+    assert done.stdout == ""
+    assert "claimed" in done.stderr
+    assert "finished" in done.stderr
+    result = cli("run", "result", run_id)
+    assert json.loads(result.stdout) == {"log": ["in", "hello"], "n": 0}
+    assert "succeeded" in cli("run", "list").stdout
+
+
+def test_json_can_be_parsed_and_has_the_record(cli, run_id, runtime):
+    started = cli("run", "start", "hello", "--thread", "u", "--key", "k", "--json")
+    assert set(json.loads(started.stdout)) == {"run_id", "thread_id"}
+    assert json.loads(cli("run", "show", run_id, "--json").stdout) == runtime.runs.get(run_id).model_dump()
+    listed = json.loads(cli("run", "list", "--json").stdout)
+    assert [run["thread_id"] for run in listed] == ["u", "t"]
+    assert [run["thread_id"] for run in json.loads(cli("run", "list", "--thread", "t", "--json").stdout)] == ["t"]
+    assert len(json.loads(cli("run", "list", "--limit", "1", "--json").stdout)) == 1
+
+
+def test_the_same_key_prints_the_same_run(cli, run_id):
+    ids = {cli("run", "start", "hello", "--key", "k").stdout for _ in range(2)}
+    assert len(ids) == 1
+    refused = cli("run", "start", "hello", "--key", "k", "--input", '{"log": [1]}')
+    assert (refused.exit_code, refused.stdout) == (EXIT_CODES["conflict"], "")
+    assert refused.stderr.startswith("IDEMPOTENCY_MISMATCH: ")
+
+
+def test_input_comes_from_standard_input(cli, run_id):
+    started = cli("run", "start", "hello", "--input", "-", given='{"log": ["piped"]}')
+    worked(cli)
+    assert json.loads(cli("run", "result", started.stdout.strip()).stdout)["log"] == ["piped", "hello"]
+
+
+def test_cancel_prints_the_status(cli, run_id):
+    assert cli("run", "cancel", run_id).stdout == "cancelled\n"
+    refused = cli("run", "result", run_id)
+    assert refused.exit_code == EXIT_CODES["failed"]
+    assert refused.stderr.startswith("RUN_CANCELLED: ")
+
+
+def test_inspect_shows_the_story_and_its_json_the_facts(cli, run_id):
+    assert "a worker claims and starts it" in cli("inspect", run_id).stdout
+    worked(cli)
+    shown = cli("inspect", run_id).stdout
+    assert "succeeded" in shown
+    assert "attempts" in shown
+    facts = json.loads(cli("inspect", run_id, "--json").stdout)
+    assert facts["run"]["run_id"] == run_id
+    assert [attempt["cause"] for attempt in facts["attempts"]] == ["initial"]
+    assert facts["events"][-1]["type"] == "run.succeeded"
+    assert len(facts["checkpoints"]) == 3
+
+
+def test_inspect_shows_why_a_run_waits(cli, runtime):
+    runtime.bind(chain({"node": says("x")}), name="asking")
+    run = runtime.runs.start("asking", {"log": []}, thread_id="t")
+    worked(cli)
+    assert "why?" in cli("inspect", run.run_id).stdout
+    pending = cli("run", "result", run.run_id)
+    assert pending.exit_code == EXIT_CODES["unknown"]
+    assert "why?" in pending.stderr
+
+
+def test_errors_are_one_line_on_stderr_with_the_code_of_their_kind(cli, runtime, run_id, tmp_path):
+    broken = runtime.bind(chain({"node": fails(ValueError("no luck"))}), name="broken")
+    with pytest.raises(ValueError, match="no luck"):
+        broken.invoke({"log": []}, {"configurable": {"thread_id": "bad"}})
+    (failed,) = runtime.runs.list(thread_id="bad")
+    cases = [
+        (("run", "show", "nobody"), "RUN_NOT_FOUND", "invalid"),
+        (("inspect", "nobody"), "RUN_NOT_FOUND", "invalid"),
+        (("run", "start", "no-such-graph"), "UNKNOWN_GRAPH", "invalid"),
+        (("run", "start", "hello", "--input", "{"), "INVALID_INPUT", "invalid"),
+        (("run", "start", "hello", "--thread", ""), "INVALID_THREAD_ID", "invalid"),
+        (("run", "list", "--limit", "-1"), "INVALID_INPUT", "invalid"),
+        (("worker", "no_such_module:registry"), "INVALID_INPUT", "invalid"),
+        (("worker", REGISTRY, "--slots", "0"), "INVALID_INPUT", "invalid"),
+        (("run", "list", "--url", "mysql://x/y"), "INVALID_URL", "invalid"),
+        (("run", "list", "--url", f"sqlite:///{tmp_path}/empty.db"), "SCHEMA_MISSING", "invalid"),
+        (("run", "result", run_id), "RESULT_PENDING", "unknown"),
+        (("run", "result", failed.run_id), "RUN_FAILED", "failed"),
+    ]
+    for arguments, code, kind in cases:
+        refused = cli(*arguments)
+        assert (arguments, refused.exit_code, refused.stdout) == (arguments, EXIT_CODES[kind], "")
+        assert refused.stderr.startswith(f"{code}: "), refused.stderr
+        assert "Traceback" not in refused.stderr
+
+
+def test_every_kind_of_error_has_an_exit_code():
+    def kinds(kind):
+        yield kind.kind
+        for child in kind.__subclasses__():
+            yield from kinds(child)
+
+    assert set(kinds(RuntimePersistError)) == set(EXIT_CODES)
+    assert len(set(EXIT_CODES.values()) | {0, 1}) == len(EXIT_CODES) + 2
+
+
+@pytest.mark.parametrize("arguments", [(), ("run",), ("db",)])
+def test_without_a_command_the_help_is_shown(cli, arguments):
+    assert "Usage:" in cli(*arguments).output
+
+
+def test_the_url_may_be_an_option(cli, shared_url, run_id):
+    shown = cli("run", "show", run_id, "--url", shared_url, "--json", url="sqlite:///never-opened.db")
+    assert json.loads(shown.stdout)["run_id"] == run_id
+
+
+def test_upgrade_makes_the_tables_and_says_the_version(empty_url):
+    def db(*arguments):
+        return CliRunner().invoke(main, ["db", *arguments, "--url", empty_url], catch_exceptions=False)
+
+    assert db("current").stdout == "none\n"
+    version = db("upgrade").stdout
+    assert db("upgrade").stdout == version == db("current").stdout
+    with Runtime.open(empty_url, auto_setup=False) as runtime:
+        assert runtime.runs.list() == []
+
+
+def test_the_printed_sql_makes_the_tables(empty_url):
+    import sqlite3
+
+    script = CliRunner().invoke(main, ["db", "sql", "--url", empty_url], catch_exceptions=False).stdout
+    if empty_url.startswith("sqlite"):
+        connection = sqlite3.connect(empty_url.removeprefix("sqlite:///"))
+        connection.executescript(script)
+        connection.close()
+    else:
+        raw = PostgresRaw(empty_url)
+        raw._runner.run(raw.connection.execute(script))
+        raw.close()
+    with Runtime.open(empty_url, auto_setup=False) as runtime:
+        assert runtime.runs.list() == []
+    current = CliRunner().invoke(main, ["db", "current", "--url", empty_url], catch_exceptions=False)
+    upgraded = CliRunner().invoke(main, ["db", "upgrade", "--url", empty_url], catch_exceptions=False)
+    assert current.stdout == upgraded.stdout
