@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-# Each connection can be outdated once by a migration, and names can end once.
+# Each connection can be spent once, by a migration or a farewell, and names can end once.
 _REPEATS_MAX = CONNECTIONS_MAX + 1
 _LONGEST_WAIT_TRY = 4  # from here on the pauses for a server that cannot be reached do not grow
 
@@ -152,17 +152,19 @@ class PostgresDriver(Driver):
         reads = job.mode is Mode.SNAPSHOT
         if not reads:
             self.reached(f"{job.name}:before:begin")
-        await connection.raw.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if reads else "BEGIN")
+        await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if reads else "BEGIN")
         try:
             result = await self._drive(connection, job)
         except BaseException:
             with contextlib.suppress(Exception):  # a connection that cannot roll back is thrown away
-                await connection.raw.execute("ROLLBACK")
+                await connection.execute("ROLLBACK")
             raise
         if not reads:
             self.reached(f"{job.name}:before:commit")
         try:
-            await connection.raw.execute("COMMIT")
+            await connection.execute("COMMIT")
+        except RepeatJob:
+            raise
         except Exception as native:
             raise _Broken(native, maybe_committed=not reads) from native
         if not reads:

@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from runtime_persist.dialects import Compiled
 
 CONNECTIONS_MAX = 10
 _MISNAMED = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
+_LEAVING = "cannot switch to state"
 # Array codecs are looked up in the catalogue at first use: done when a connection opens, not inside a command. The
 # look-up switches JIT off and on again for the session; inside a transaction that is rolled back it leaves nothing
 # behind, and a pooler keeps it on one server session.
@@ -39,7 +40,7 @@ _SHORTEST_CONNECT_SECONDS = 0.05
 
 
 class RepeatJob(Exception):
-    """A statement did not run, and the transaction around it is spoilt: the job begins anew at once."""
+    """A statement did not run, and its transaction or connection is spoilt: the job begins anew at once."""
 
     def __init__(self, native: BaseException) -> None:
         """Keep the native error, for the case that it never ends."""
@@ -63,7 +64,7 @@ class Connection:
     def __init__(self, raw: asyncpg.Connection[Any], pool: Pool) -> None:
         """Belong to a pool, which knows whether names can be used."""
         self.raw = raw
-        self.outdated = False  # tables have changed under a statement prepared here
+        self.spent = False  # not to be used again: tables changed under its statements, or the server is leaving
         self._pool = pool
         self._named: dict[str, Any] = {}
         self._unnamed: dict[str, Any] = {}
@@ -77,26 +78,46 @@ class Connection:
         """
         filled = compiled.filled(params)
         arguments = [filled[name] for name in compiled.order]
-        if self._pool.names and not self.outdated:
+        if self._pool.names and not self.spent:
             try:
                 return await self._run(self._named, compiled, compiled.server_name, arguments)
             except _MISNAMED as error:
                 self._pool.names = False
                 native: BaseException = error
             except asyncpg.InvalidCachedStatementError as error:
-                self.outdated = True
+                self.spent = True
                 native = error
             if self.raw.is_in_transaction():
                 raise RepeatJob(native) from native
         return await self._run(self._unnamed, compiled, "", arguments)
 
+    async def execute(self, command: str) -> None:
+        """Run BEGIN, COMMIT or ROLLBACK (raises RepeatJob: it was not sent)."""
+        with self._not_leaving():
+            await self.raw.execute(command)
+
     async def _run(self, known: dict[str, Any], compiled: Compiled, name: str, arguments: list[Any]) -> Sequence[Any]:
         statement = known.get(compiled.server_name)
-        if statement is None:
-            # Without a name asyncpg only learns the types here and sends the text with every execution.
-            statement = known[compiled.server_name] = await self.raw.prepare(compiled.sql, name=name)
-        rows: Sequence[Any] = await statement.fetch(*arguments)
+        with self._not_leaving():
+            if statement is None:
+                # Without a name asyncpg only learns the types here and sends the text with every execution.
+                statement = known[compiled.server_name] = await self.raw.prepare(compiled.sql, name=name)
+            rows: Sequence[Any] = await statement.fetch(*arguments)
         return rows
+
+    @contextlib.contextmanager
+    def _not_leaving(self) -> Iterator[None]:
+        """Raise RepeatJob when nothing was sent, because the server said good-bye to an idle connection.
+
+        asyncpg is reading that farewell just then: the connection is not closed yet, and takes nothing any more.
+        """
+        try:
+            yield
+        except asyncpg.InternalClientError as native:
+            self.spent = True
+            if _LEAVING in str(native):
+                raise RepeatJob(native) from native
+            raise
 
 
 class Pool:
@@ -188,7 +209,7 @@ class Pool:
     def _give_back(self, connection: Connection) -> None:
         self._in_use -= 1
         raw = connection.raw
-        if raw.is_closed() or raw.is_in_transaction() or connection.outdated:
+        if raw.is_closed() or raw.is_in_transaction() or connection.spent:
             raw.terminate()
             self.forget_free()
             self._wake_all()  # there may be room for another one now, or nobody left to wait for

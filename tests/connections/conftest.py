@@ -1,0 +1,74 @@
+"""The fixtures of this suite: what stands between a program and its database, and what happens to it."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from runtime_persist.testing.pooler import TransactionPooler
+from runtime_persist.testing.postgres import PostgresServer
+from runtime_persist.testing.proxy import PostgresProxy
+from tests.fixtures.raw import PostgresRaw
+from tests.fixtures.world import World
+from tests.support.plugin import *  # noqa: F403
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@pytest.fixture
+def pooler(postgres_server: PostgresServer) -> Iterator[TransactionPooler]:
+    """A transaction pooler whose clients share two sessions."""
+    with TransactionPooler("127.0.0.1", postgres_server.port, sessions=2) as made:
+        yield made
+
+
+@pytest.fixture
+def counted_pooler(pooler: TransactionPooler) -> Iterator[PostgresProxy]:
+    """A proxy before the pooler: it sees what the program sends."""
+    with PostgresProxy("127.0.0.1", pooler.port) as made:
+        yield made
+
+
+@pytest.fixture
+def proxy(postgres_server: PostgresServer) -> Iterator[PostgresProxy]:
+    """A proxy right before the server."""
+    with PostgresProxy("127.0.0.1", postgres_server.port) as made:
+        yield made
+
+
+@pytest.fixture
+def own_server() -> Iterator[PostgresServer]:
+    """A server that a test may crash or run out of connections."""
+    with PostgresServer.start(settings={"max_connections": "8", "superuser_reserved_connections": "3"}) as server:
+        yield server
+
+
+@pytest.fixture
+def worlds(open_engine: Callable[..., Any]) -> Iterator[Callable[..., World]]:
+    """Makes worlds; the connection beside each goes straight to ``beside`` (default: the engine's URL)."""
+    made: list[World] = []
+
+    def opens(url: str, beside: str | None = None, **options: Any) -> World:
+        engine = open_engine(url, **options)
+        if beside is None:
+            world = World(engine)
+        else:  # its own connection would be opened with the engine's URL
+            world = World.__new__(World)
+            world.engine, world.space, world.keys = engine, engine.space, engine.coordinator.keys
+            world.raw = PostgresRaw(beside)
+        made.append(world)
+        return world
+
+    yield opens
+    for world in made:
+        world.raw.close()
+        world.engine.close()  # before proxies and poolers go
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """Warnings are looked at where they are meant."""
+    caplog.set_level(logging.WARNING, "runtime_persist")
