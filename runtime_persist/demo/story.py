@@ -18,6 +18,7 @@ from sqlalchemy import select
 from runtime_persist.demo.cast import LEASE_SECONDS, DemoFailed, WorkerProcess, card_processor, charges
 from runtime_persist.engine import run as run_flow
 from runtime_persist.inspector import RecoveryBundle, load_bundle
+from runtime_persist.inspector.render import bundle as render
 from runtime_persist.inspector.render import status, table
 from runtime_persist.plan import Plan, Query, many
 from runtime_persist.runtime import Run, Runtime
@@ -121,7 +122,7 @@ def killed_in_second_tool(stage: Stage) -> None:
         name,
         "the card was charged once",
         (requests, done) == (1, 1),
-        f"{requests} requests, {done} charges",
+        f"requests: {requests}, charges: {done}",
     )
     steps = [c.step for c in found.checkpoints if not c.checkpoint_ns]
     stage.claim(name, "no step was stored twice", len(steps) == len(set(steps)), f"steps {steps}")
@@ -144,9 +145,9 @@ def killed_before_the_record(stage: Stage) -> None:
         name,
         "two requests carried one key",
         (requests, keys) == (2, 1),
-        f"{requests} requests, {keys} key",
+        f"requests: {requests}, keys: {keys}",
     )
-    stage.claim(name, "the card was charged once", done == 1, f"{done} charges")
+    stage.claim(name, "the card was charged once", done == 1, f"charges: {done}")
     tries = [tried.status for operation in stage.bundle(name, run).operations for tried in operation.tries]
     stage.claim(name, "the journal says what is not known", tries == ["unknown", "succeeded"], tries)
 
@@ -164,7 +165,7 @@ def asks_a_person(stage: Stage) -> None:
     question = stage.runtime.runs.question(run.run_id)
     stage.say(f"the run waits: did {question['name']}({question['request']}) happen?")
     requests, _, _ = stage.effects(before)
-    stage.claim(name, "nothing was sent again", requests == 1, f"{requests} request")
+    stage.claim(name, "nothing was sent again", requests == 1, f"requests: {requests}")
     stage.claim(
         name,
         "the question names the call",
@@ -181,7 +182,7 @@ def asks_a_person(stage: Stage) -> None:
         name,
         "after the answer still one request",
         (requests, done) == (1, 1),
-        f"{requests}, {done} charge",
+        f"requests: {requests}, charges: {done}",
     )
     stage.bundle(name, run)
 
@@ -209,7 +210,7 @@ def stopped_past_its_lease(stage: Stage) -> None:
         stage.claim(name, f"A's {kind} was refused", code in {"LEASE_LOST", "LEASE_RELEASED"}, code)
     stage.claim(name, "the database did not change by it", unchanged, f"{len(rows)} rows compared")
     _, keys, done = stage.effects(before)
-    stage.claim(name, "the card was charged once", (keys, done) == (1, 1), f"{keys} key, {done} charge")
+    stage.claim(name, "the card was charged once", (keys, done) == (1, 1), f"keys: {keys}, charges: {done}")
     stage.bundle(name, run)
 
 
@@ -249,8 +250,9 @@ def main(*, keep: bool = False) -> int:
         code = _play(console, folder, url)
     finally:
         if keep:
-            console.print(f"\nkept: {folder}")
+            _show_kept(console, folder, url)
         else:
+            console.print("\nto look at the runs yourself: [bold]runtime-persist demo --keep[/bold]")
             shutil.rmtree(folder, ignore_errors=True)
     return code
 
@@ -302,11 +304,16 @@ def _show(console: Console, stage: Stage) -> None:
     console.print(attempts)
     count = f"{len(log['requests'])} requests, {len(log['charges'])} charges"
     console.print(f"\nat the card processor: {count} for {len(stage.bundles)} orders")
-    if stage.bundles:
-        console.print(
-            "to look inside: [bold]runtime-persist demo --keep[/bold], then "
-            f"[bold]runtime-persist inspect {stage.bundles[-1][1].run.run_id[:13]}… --url sqlite:///…/agents.db[/bold]",
-        )
+    for scenario, found in stage.bundles:
+        if scenario == "b":
+            console.print("\n[bold]what `runtime-persist inspect` shows of (b)[/bold]")
+            console.print(render(found))
+
+
+def _show_kept(console: Console, folder: Path, url: str) -> None:
+    console.print(f"\nkept in {folder}; look at any run with\n", highlight=False)
+    console.print(f"  runtime-persist run list --url {url}", soft_wrap=True, highlight=False)
+    console.print(f"  runtime-persist inspect RUN --url {url}", soft_wrap=True, highlight=False)
 
 
 def _show_logs(console: Console, folder: Path) -> None:

@@ -99,7 +99,7 @@ def _head(found: RecoveryBundle) -> Panel:
     lines.append(
         f"lease    epoch {run.epoch}, {run.phase}, worker {run.worker_id or '–'}, until {moment(run.expires_us)}\n",
     )
-    lines.append(f"history  {run.attempt_no} attempts, {run.takeovers} takeovers, {len(found.events)} events")
+    lines.append(f"history  attempts: {run.attempt_no}, takeovers: {run.takeovers}, events: {len(found.events)}")
     if run.error_code:
         lines.append(f"\nerror    {run.error_code}: {run.error_summary}", style="red")
     return Panel(lines, title=f"run {run.run_id}", title_align="left")

@@ -50,6 +50,7 @@ GUARDS = {
     "delete_thread": "thread",
     "delete_runs_checkpoints": "thread",
     "copy_thread": "thread",
+    "import_thread": "thread",
     "prune_thread": "thread",
 }
 HOT = {
