@@ -9,6 +9,7 @@ from runtime_persist.commands.create_space import CreateSpace
 from runtime_persist.commands.delete_runs_checkpoints import DeleteRunsCheckpoints
 from runtime_persist.commands.delete_thread import DeleteThread
 from runtime_persist.commands.finalize_run import FinalizeRun
+from runtime_persist.commands.import_thread import ImportThread
 from runtime_persist.commands.prune_thread import PruneThread
 from runtime_persist.commands.register_graph import RegisterGraph
 from runtime_persist.commands.replace_thread_checkpoint import ReplaceThreadCheckpoint
@@ -147,6 +148,13 @@ def a_deletion_by_run(stage: Stage) -> Prepared:
     return Prepared(DeleteRunsCheckpoints(run_refs=(acts.RUN_REF,), **acts.thread(stage)), {"left": {}})
 
 
+def an_import(stage: Stage) -> Prepared:
+    row = acts.checkpoint_row(stage, None, "state")
+    given = replace(acts.given(stage), checkpoint_id=row.checkpoint_id)
+    heads = {"": (None, row.checkpoint_id)}
+    return Prepared(ImportThread(rows=(row,), writes=(given,), heads=heads, **acts.thread(stage)))
+
+
 def a_graph(stage: Stage) -> Prepared:
     return Prepared(RegisterGraph(graph=stage.thread_id, **base(stage)))
 
@@ -219,6 +227,15 @@ def is_copied(stage: Stage, prepared: Prepared, committed: bool) -> None:
     assert [row["status"] for row in rows["operation_tries"]] == ["unknown"]
 
 
+def is_imported(stage: Stage, prepared: Prepared, committed: bool) -> None:
+    """Sent again under another id it finds everything there."""
+    scenarios.again(stage, prepared, committed)
+    command: Any = prepared.command
+    assert acts.commit(stage, replace(command, **base(stage))).result == {"stored": 0}
+    rows = acts.check(stage)
+    assert (len(rows["checkpoints"]), len(rows["heads"]), len(rows["writes"])) == (1, 1, 3)
+
+
 def is_pruned(stage: Stage, prepared: Prepared, committed: bool) -> None:
     scenarios.again(stage, prepared, committed)
     rows = acts.check(stage)
@@ -249,6 +266,7 @@ CONTROL = (
     Scenario("resolve_unknown", a_resolution, goes_on, scenarios.receipts),
     Scenario("delete_thread", a_deletion, is_deleted, scenarios.receipts),
     Scenario("copy_thread", a_copy, is_copied, scenarios.receipts),
+    Scenario("import_thread", an_import, is_imported, scenarios.receipts),
     Scenario("prune_thread", a_pruning, is_pruned, scenarios.receipts),
     Scenario("delete_runs_checkpoints", a_deletion_by_run, is_pruned, scenarios.receipts),
     Scenario("replace_thread_checkpoint", a_replacement, is_replaced, replaced),
