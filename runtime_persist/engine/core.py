@@ -33,6 +33,7 @@ class Engine:
         space: tenant.
         lease_ttl: seconds a lease lasts without renewal.
         worker_id: host, process and a random part; shown, never compared.
+        max_value_bytes: larger serialized values are refused.
         owner: whose content this engine stores and reads: the space (threads share equal content).
 
     """
@@ -45,6 +46,7 @@ class Engine:
         schema: str | None = None,
         auto_setup: bool = True,
         lease_ttl: float = limits.LEASE_TTL_SECONDS,
+        max_value_bytes: int = limits.VALUE_BYTES_MAX,
         hook: Hook | None = None,
     ) -> None:
         """Open the database; with ``auto_setup`` also bring its tables up to date.
@@ -62,6 +64,10 @@ class Engine:
             low, high = limits.LEASE_TTL_SECONDS_MIN, limits.LEASE_TTL_SECONDS_MAX
             msg = f"lease_ttl must be between {low} and {high} seconds, not {lease_ttl}"
             raise InvalidInput(msg, lease_ttl=lease_ttl)
+        if type(max_value_bytes) is not int or max_value_bytes < 1:
+            msg = f"max_value_bytes must be a positive number of bytes, not {max_value_bytes!r}"
+            raise InvalidInput(msg, max_value_bytes=repr(max_value_bytes))
+        self.max_value_bytes = max_value_bytes
         self.space = space
         self.owner = "space"
         self.lease_ttl = lease_ttl

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from runtime_persist.commands.renew_lease import RenewLease
 from runtime_persist.errors import Fenced, LeaseExpired, RunStopping, RuntimePersistError
+from runtime_persist.model import limits
 from runtime_persist.model.ids import new_id
 from runtime_persist.queries import checkpoints as checkpoint_queries
 
@@ -40,6 +41,7 @@ class OwnedRun:
         graph: name of the graph.
         serde: serializer of inputs, results and journalled values.
         owner: whose content it stores.
+        max_value_bytes: larger serialized values are refused.
         renewed_at: monotonic seconds of the last successful renewal (its sending).
         stop_reason: why the run is being stopped, once a renewal brought it.
         answered: the answer stored at the head was taken up before: it must not answer the next question too.
@@ -55,6 +57,7 @@ class OwnedRun:
         serde: SerializerProtocol,
         owner: str,
         ttl: float,
+        max_value_bytes: int = limits.VALUE_BYTES_MAX,
     ) -> None:
         """Own ``lease``; the heartbeats are told by whoever took it."""
         self.coordinator = coordinator
@@ -64,6 +67,7 @@ class OwnedRun:
         self.serde = serde
         self.owner = owner
         self.ttl = ttl
+        self.max_value_bytes = max_value_bytes
         self.renewed_at = time.monotonic()
         self.stop_reason: str | None = None
         self.answered = False

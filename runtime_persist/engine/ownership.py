@@ -18,6 +18,7 @@ from runtime_persist.commands.start_run import StartRun
 from runtime_persist.commands.yield_attempt import YieldAttempt
 from runtime_persist.contentstore import ContentWriter, checked
 from runtime_persist.engine.owned import OwnedRun
+from runtime_persist.engine.payloads import dumped, loaded
 from runtime_persist.errors import Fenced, RuntimePersistError
 from runtime_persist.model import limits
 from runtime_persist.model.ids import new_id
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
 def encode(engine: Engine, serde: SerializerProtocol, value: Any) -> tuple[bytes, tuple[Blob, ...]]:
     """Return a value as an encoded payload reference, and the content it refers to."""
     writer = ContentWriter(engine.coordinator.keys, engine.owner)
-    ref = writer.put(*serde.dumps_typed(value), limits.INLINE_ROW_BYTES_MAX)
+    kind, content = dumped(serde, value, "the value", engine.max_value_bytes)
+    ref = writer.put(kind, content, limits.INLINE_ROW_BYTES_MAX)
     return ref.encoded(), writer.blobs()
 
 
@@ -55,7 +57,7 @@ def decode(engine: Engine, serde: SerializerProtocol, data: bytes, where: str) -
             lambda: checkpoint_queries.read_blobs(engine.space, engine.owner, [address]),
         )
     content = checked(engine.coordinator.keys, engine.owner, ref, contents, where)
-    return serde.loads_typed((ref.type, content))
+    return loaded(serde, ref.type, content, where)
 
 
 def request(
@@ -169,6 +171,7 @@ def own(
         serde=serde,
         owner=engine.owner,
         ttl=engine.lease_ttl,
+        max_value_bytes=engine.max_value_bytes,
     )
     engine.heartbeats.add(owned)
     return owned

@@ -11,8 +11,10 @@ from runtime_persist.commands.begin_operation import BeginOperation, begun_by
 from runtime_persist.commands.complete_operation import CompleteOperation
 from runtime_persist.commands.start_attempt import StartAttempt
 from runtime_persist.contentstore import ContentWriter, checked
+from runtime_persist.engine.payloads import dumped, loaded
 from runtime_persist.errors import (
     CommandMismatch,
+    InvalidInput,
     OperationFailed,
     OperationMismatch,
     OperationUnknown,
@@ -193,7 +195,7 @@ def returned(begun: Begun, value: Any) -> Flow[Any]:
         ),
     )
     # The serializer's own reading of it: the first call and every later one give the same value.
-    return owned.serde.loads_typed((kind, data))
+    return loaded(owned.serde, kind, data, f"the result of operation {begun.name!r}", operation_id=begun.operation_id)
 
 
 def raised(begun: Begun, error: Exception) -> Flow[None]:
@@ -230,17 +232,16 @@ def _result(owned: OwnedRun, row: Mapping[str, Any]) -> Flow[Any]:
             lambda: checkpoint_queries.read_blobs(space, owned.owner, [address]),
         )
     where = f"the result of operation {row['name']!r} ({row['operation_id']})"
-    return owned.serde.loads_typed(
-        (ref.type, checked(owned.coordinator.keys, owned.owner, ref, contents, where)),
-    )
+    content = checked(owned.coordinator.keys, owned.owner, ref, contents, where)
+    return loaded(owned.serde, ref.type, content, where, operation_id=row["operation_id"])
 
 
 def _serialized(owned: OwnedRun, name: str, what: str, value: Any) -> tuple[str, bytes]:
     try:
-        return owned.serde.dumps_typed(value)
-    except Exception as error:
-        msg = f"the {what} of operation {name!r} cannot be stored: {error}"
-        raise OperationUnsupported(msg, name=name) from error
+        return dumped(owned.serde, value, what, owned.max_value_bytes)
+    except InvalidInput as error:
+        msg = f"the {what} of operation {name!r} cannot be stored: {error.message}"
+        raise OperationUnsupported(msg, **{**error.details, "name": name}) from error
 
 
 def _shown(arguments: Mapping[str, Any]) -> str:

@@ -19,6 +19,10 @@ COMPRESS_BYTES_MIN: Final = 512
 ADDRESS_BYTES: Final = 16
 """128 bits of a keyed BLAKE3: not forgeable without the space's key, and no accidental collision below 2**64 blobs."""
 
+VALUE_BYTES_MAX: Final = 536_870_912
+"""Largest serialized value (512 MiB), unless ``max_value_bytes`` says otherwise: PostgreSQL's field holds 1 GB at most,
+a parameter is in memory twice while it is sent, and a value nobody wanted that large is found at its write."""
+
 LEASE_TTL_SECONDS: Final = 30.0
 LEASE_RENEWALS_PER_TTL: Final = 3
 LEASE_TTL_SECONDS_MIN: Final = 0.2

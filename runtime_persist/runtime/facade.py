@@ -10,6 +10,7 @@ from langgraph.pregel import Pregel
 from runtime_persist.adapters.workflow import BoundGraph, WorkflowCheckpointAdapter
 from runtime_persist.adapters.workflow.core import SaverCore
 from runtime_persist.adapters.workflow.reading import in_thread
+from runtime_persist.adapters.workflow.values import metadata_names, serializer_for
 from runtime_persist.commands.register_graph import RegisterGraph
 from runtime_persist.engine import Engine, Flow, arun, ownership, run
 from runtime_persist.engine.lease import Lease
@@ -19,6 +20,7 @@ from runtime_persist.model.ids import is_name, thread_id_of
 from runtime_persist.runtime.runs import Runs
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
     from types import TracebackType
 
@@ -28,10 +30,15 @@ if TYPE_CHECKING:
 class Runtime:
     """An opened database. Make one with :meth:`open`; use it with ``with`` or ``async with``."""
 
-    def __init__(self, engine: Engine, serde: SerializerProtocol | None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        serde: SerializerProtocol | None,
+        metadata_keys: frozenset[str] | None = None,
+    ) -> None:
         """Use :meth:`open`."""
         self._engine = engine
-        core = SaverCore(engine, owns_engine=False, optimistic=True)
+        core = SaverCore(engine, owns_engine=False, optimistic=True, metadata_keys=metadata_keys)
         self._saver = WorkflowCheckpointAdapter(core, serde=serde)
         self._graphs: set[str] = set()
 
@@ -45,6 +52,9 @@ class Runtime:
         serde: SerializerProtocol | None = None,
         auto_setup: bool = True,
         lease_ttl: float = limits.LEASE_TTL_SECONDS,
+        strict: str = "imported",
+        metadata_keys: Collection[str] | None = None,
+        max_value_bytes: int = limits.VALUE_BYTES_MAX,
     ) -> Self:
         """Open a database.
 
@@ -52,17 +62,29 @@ class Runtime:
             url: ``sqlite:///path``, ``sqlite:///:memory:``, a file path, ``postgresql://…`` or ``postgres://…``.
             space: tenant; every row belongs to one.
             schema: PostgreSQL schema of the tables (None: the connection's default).
-            serde: serializer of values (default: LangGraph's JsonPlusSerializer).
+            serde: serializer of values, used as given (default: the strict ValueSerializer).
             auto_setup: create or upgrade the tables.
             lease_ttl: seconds a lease lasts; it is renewed at a third of that.
+            strict: which classes loading may make: ``imported`` (data classes of modules that are imported, and
+                registered ones) or ``registered`` (those only); not with ``serde``.
+            metadata_keys: store only these of a config's values as metadata (default: all but names of secrets).
+            max_value_bytes: larger serialized values are refused (ValueTooLarge).
 
         Raises:
             InvalidUrl, InvalidInput: an argument cannot be used.
             SchemaMissing, SchemaTooNew, DatabaseUnavailable, MissingDependency: from the database.
 
         """
-        engine = Engine(url, space=space, schema=schema, auto_setup=auto_setup, lease_ttl=lease_ttl)
-        return cls(engine, serde)
+        serde, names = serializer_for(serde, strict), metadata_names(metadata_keys)
+        engine = Engine(
+            url,
+            space=space,
+            schema=schema,
+            auto_setup=auto_setup,
+            lease_ttl=lease_ttl,
+            max_value_bytes=max_value_bytes,
+        )
+        return cls(engine, serde, names)
 
     @property
     def checkpointer(self) -> WorkflowCheckpointAdapter:

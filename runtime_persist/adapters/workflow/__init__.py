@@ -4,5 +4,20 @@ from __future__ import annotations
 
 from runtime_persist.adapters.workflow.bound import BoundGraph
 from runtime_persist.adapters.workflow.saver import WorkflowCheckpointAdapter
+from runtime_persist.adapters.workflow.values import (
+    AcceptPlainRows,
+    RequireCipher,
+    ValueSerializer,
+    register_type,
+    register_upgrade,
+)
 
-__all__ = ["BoundGraph", "WorkflowCheckpointAdapter"]
+__all__ = [
+    "AcceptPlainRows",
+    "BoundGraph",
+    "RequireCipher",
+    "ValueSerializer",
+    "WorkflowCheckpointAdapter",
+    "register_type",
+    "register_upgrade",
+]

@@ -47,8 +47,8 @@ class BoundGraph:
     ) -> None:
         """Use ``runtime.bind(graph, name=…)``."""
         self._graph = graph
-        self._saver = saver
-        self._plain = bound_copy(graph, saver)
+        self._saver = saver.for_graph(graph)
+        self._plain = bound_copy(graph, self._saver)
         self.run_name = name
 
     def invoke(

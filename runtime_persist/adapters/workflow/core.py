@@ -26,12 +26,21 @@ class SaverCore:
         engine: the opened database.
         owns_engine: closing the saver closes it.
         optimistic: whether stale writers are refused (False only for comparison).
+        metadata_keys: names a config's values are stored under as metadata (None: all but a secret's).
         invocations: what each invocation loaded.
 
     """
 
-    def __init__(self, engine: Engine, *, owns_engine: bool, optimistic: bool) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        owns_engine: bool,
+        optimistic: bool,
+        metadata_keys: frozenset[str] | None = None,
+    ) -> None:
         """Share ``engine``."""
+        self.metadata_keys = metadata_keys
         self.engine = engine
         self.owns_engine = owns_engine
         self.optimistic = optimistic

@@ -8,6 +8,7 @@ put stores only what changed. Values are always the serializer's bytes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
 import ormsgpack
@@ -21,9 +22,12 @@ from langgraph.checkpoint.base import (
     writes_sort_key,
 )
 
+from runtime_persist.adapters.workflow.values import error_text, serializer_of
 from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
 from runtime_persist.commands.parts.write_rows import TaskWrite, TaskWrites
 from runtime_persist.contentstore import ContentWriter, checked, pack, unpack
+from runtime_persist.engine.payloads import dumped
+from runtime_persist.engine.payloads import loaded as load_value
 from runtime_persist.errors import CheckpointCorrupt, UnknownFormat
 from runtime_persist.model import limits
 from runtime_persist.model.keys import SpaceKeys, fingerprint
@@ -46,6 +50,8 @@ _FORMAT = 1
 SENDS_IN_PARENT_BELOW = 4
 """Checkpoints of an older format version keep their pending sends among their parent's writes."""
 _SECRET_WORDS = ("key", "token", "secret", "password", "auth", "credential")
+_RUN_NAMES = frozenset({"run_id"})
+"""LangGraph finds its way back into a run by these, so ``metadata_keys`` leaves them in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +93,15 @@ def serialized(
     serde: SerializerProtocol,
     checkpoint: Checkpoint,
     channels: Iterable[str],
+    max_bytes: int,
 ) -> dict[str, tuple[str, bytes]]:
     """Serialize the values of some channels now, before anything is waited for: the graph may go on changing them."""
     values = checkpoint["channel_values"]
-    return {channel: serde.dumps_typed(values[channel]) for channel in channels if channel in values}
+    return {
+        channel: dumped(serializer_of(serde, channel), values[channel], channel, max_bytes, channel=channel)
+        for channel in channels
+        if channel in values
+    }
 
 
 def changed_channels(
@@ -126,7 +137,7 @@ def checkpoint_row(
         elif parent is not None and parent.versions.get(channel) == version and channel in parent.refs:
             refs[channel] = parent.refs[channel]
     rest = {key: value for key, value in checkpoint.items() if key != "channel_values"}
-    kind, data = serde.dumps_typed(rest)
+    kind, data = dumped(serde, rest, "the checkpoint", limits.VALUE_BYTES_MAX)
     packed = {channel: ref.packed() for channel, ref in refs.items()}
     body = pack(ormsgpack.packb([_FORMAT, kind, data, packed]))
     parent_id = place.checkpoint_id
@@ -148,25 +159,38 @@ def encoded_metadata(
     serde: SerializerProtocol,
     config: RunnableConfig,
     metadata: CheckpointMetadata,
+    only: frozenset[str] | None,
+    max_bytes: int,
 ) -> StoredMetadata:
-    """Return the metadata as stored: the caller's, and the config's simple values unless their name is of a secret."""
+    """Return the metadata as stored: the caller's, and the config's simple values unless their name is of a secret.
+
+    ``only`` restricts what comes from the config to these names.
+    """
     shown: RunnableConfig = {
-        "metadata": _without_secrets(config.get("metadata")),
-        "configurable": _without_secrets(config.get("configurable")),
+        "metadata": _shown(config.get("metadata"), only),
+        "configurable": _shown(config.get("configurable"), only),
     }
     merged = get_checkpoint_metadata(shown, metadata)
-    kind, data = serde.dumps_typed(merged)
+    kind, data = dumped(serde, merged, "the metadata", max_bytes)
     run_ref = merged.get("run_id")
     stored = PayloadRef(kind, len(data), inline=data).encoded()
     return StoredMetadata(stored, None if run_ref is None else str(run_ref))
 
 
-def _without_secrets(found: Mapping[str, Any] | None) -> dict[str, Any]:
+def _shown(found: Mapping[str, Any] | None, only: frozenset[str] | None) -> dict[str, Any]:
     return {
-        name: value
+        name: _simple(value)
         for name, value in (found or {}).items()
-        if not any(word in str(name).lower() for word in _SECRET_WORDS)
+        if (only is None or name in only or name in _RUN_NAMES)
+        and not any(word in str(name).lower() for word in _SECRET_WORDS)
     }
+
+
+def _simple(value: Any) -> Any:
+    """Return a config's value as the plain text or number that is compared with it."""
+    if isinstance(value, str):
+        return value if type(value) is str or isinstance(value, Enum) else str.__str__(value)
+    return float.__float__(value) if isinstance(value, float) else value
 
 
 def task_writes(
@@ -176,12 +200,15 @@ def task_writes(
     given: Sequence[tuple[str, Any]],
     task_id: str,
     task_path: str,
+    max_bytes: int,
 ) -> TaskWrites:
     """Return the writes of a task as they are stored; of two special writes with one index the last one counts."""
     by_index: dict[int, TaskWrite] = {}
     for position, (channel, value) in enumerate(given):
         idx = WRITES_IDX_MAP.get(channel, position)
-        ref = writer.put(*serde.dumps_typed(value), limits.INLINE_ROW_BYTES_MAX)
+        plain = error_text(serde, channel, value)
+        kind, data = dumped(serializer_of(serde, channel), plain, channel, max_bytes, channel=channel, task_id=task_id)
+        ref = writer.put(kind, data, limits.INLINE_ROW_BYTES_MAX)
         by_index[idx] = TaskWrite(idx=idx, channel=channel, value=ref.encoded())
     return TaskWrites(
         checkpoint_ns=place.ns,
@@ -215,7 +242,7 @@ def loaded(
     serde: SerializerProtocol, keys: SpaceKeys, owner: str, ref: PayloadRef, contents: Mapping[bytes, bytes], where: str
 ) -> Any:
     """Return the value a reference stands for (raises CheckpointCorrupt)."""
-    return serde.loads_typed((ref.type, checked(keys, owner, ref, contents, where)))
+    return load_value(serde, ref.type, checked(keys, owner, ref, contents, where), where)
 
 
 def _opened(body: bytes, serde: SerializerProtocol) -> tuple[dict[str, Any], dict[str, PayloadRef]]:
@@ -224,7 +251,7 @@ def _opened(body: bytes, serde: SerializerProtocol) -> tuple[dict[str, Any], dic
         msg = f"checkpoint body of format {version}; this code knows {_FORMAT}"
         raise UnknownFormat(msg, version=version)
     refs = {channel: PayloadRef.unpacked(parts) for channel, parts in packed.items()}
-    return serde.loads_typed((kind, data)), refs
+    return load_value(serde, kind, data, "the body of a checkpoint"), refs
 
 
 def addresses(row: Row, writes: list[Row]) -> Iterable[bytes]:
@@ -270,15 +297,17 @@ def checkpoint_tuple(
     place = Place(row["thread_id"], row["checkpoint_ns"], row["checkpoint_id"])
     rest, refs = _opened(row["body"], serde)
 
-    def load(ref: PayloadRef, what: str) -> Any:
-        where = f"{what} of checkpoint {row['checkpoint_id']} (thread {row['thread_id']!r})"
-        return serde.loads_typed((ref.type, checked(keys, owner, ref, stored.contents, where)))
+    named = {"thread_id": row["thread_id"], "checkpoint_id": row["checkpoint_id"]}
 
-    rest["channel_values"] = {channel: load(ref, f"channel {channel!r}") for channel, ref in refs.items()}
+    def load(ref: PayloadRef, what: str, channel: str) -> Any:
+        where = f"{what} {channel!r} of checkpoint {row['checkpoint_id']} (thread {row['thread_id']!r})"
+        data = checked(keys, owner, ref, stored.contents, where)
+        return load_value(serde, ref.type, data, where, channel=channel, **named)
+
+    rest["channel_values"] = {channel: load(ref, "channel", channel) for channel, ref in refs.items()}
     ordered = sorted(stored.writes, key=lambda w: writes_sort_key(w["task_path"], w["task_id"], w["idx"]))
     pending = [
-        (w["task_id"], w["channel"], load(PayloadRef.decoded(w["value"]), f"write to {w['channel']!r}"))
-        for w in ordered
+        (w["task_id"], w["channel"], load(PayloadRef.decoded(w["value"]), "write to", w["channel"])) for w in ordered
     ]
     parent_id = None if row["orphan"] else row["parent_id"]
     found = CheckpointTuple(
@@ -300,4 +329,4 @@ def without_answer(found: CheckpointTuple) -> CheckpointTuple:
 def decoded_metadata(data: bytes, serde: SerializerProtocol) -> CheckpointMetadata:
     """Return stored metadata."""
     ref = PayloadRef.decoded(data)
-    return cast("CheckpointMetadata", serde.loads_typed((ref.type, ref.inline or b"")))
+    return cast("CheckpointMetadata", load_value(serde, ref.type, ref.inline or b"", "the metadata of a checkpoint"))

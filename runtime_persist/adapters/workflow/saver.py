@@ -21,18 +21,21 @@ from langgraph.checkpoint.base import (
 
 from runtime_persist.adapters.workflow import delta, reading, upkeep, writing
 from runtime_persist.adapters.workflow.core import SaverContext, SaverCore
+from runtime_persist.adapters.workflow.values import allowing, for_graph, metadata_names, serializer_for
 from runtime_persist.engine import Engine, OwnedRun, arun, run
 from runtime_persist.errors import InvalidInput
+from runtime_persist.model import limits
 from runtime_persist.model.ids import thread_id_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import DeltaChannelHistory
     from langgraph.checkpoint.serde.base import SerializerProtocol
+    from langgraph.pregel import Pregel
 
     from runtime_persist.engine.lease import Lease
 
@@ -48,7 +51,7 @@ class WorkflowCheckpointAdapter(BaseCheckpointSaver[str]):
 
     def __init__(self, core: SaverCore, *, serde: SerializerProtocol | None = None) -> None:
         """Use :meth:`from_conn_string`; this is for the package itself."""
-        super().__init__(serde=serde)
+        super().__init__(serde=serializer_for(serde))
         self._core = core
         self._owned: OwnedRun | None = None
 
@@ -62,6 +65,9 @@ class WorkflowCheckpointAdapter(BaseCheckpointSaver[str]):
         serde: SerializerProtocol | None = None,
         auto_setup: bool = True,
         concurrency: str = "optimistic",
+        strict: str = "imported",
+        metadata_keys: Collection[str] | None = None,
+        max_value_bytes: int = limits.VALUE_BYTES_MAX,
     ) -> Self:
         """Open a saver, ready to use; close it with ``close()``/``aclose()``, ``with`` or ``async with``.
 
@@ -69,9 +75,13 @@ class WorkflowCheckpointAdapter(BaseCheckpointSaver[str]):
             url: ``sqlite:///path``, ``sqlite:///:memory:``, a file path, ``postgresql://…`` or ``postgres://…``.
             space: tenant; every row belongs to one.
             schema: PostgreSQL schema of the tables (None: the connection's default).
-            serde: serializer of values (default: LangGraph's JsonPlusSerializer).
+            serde: serializer of values, used as given (default: the strict ValueSerializer).
             auto_setup: create or upgrade the tables when the saver is opened.
             concurrency: ``optimistic`` refuses stale writers; ``unsafe`` does not (for comparison only).
+            strict: which classes loading may make: ``imported`` (data classes of modules that are imported, and
+                registered ones) or ``registered`` (those only); not with ``serde``.
+            metadata_keys: store only these of a config's values as metadata (default: all but names of secrets).
+            max_value_bytes: larger serialized values are refused (ValueTooLarge).
 
         Raises:
             InvalidUrl, InvalidInput: an argument cannot be used.
@@ -81,8 +91,11 @@ class WorkflowCheckpointAdapter(BaseCheckpointSaver[str]):
         if concurrency not in _CONCURRENCY:
             msg = f"concurrency must be one of {', '.join(_CONCURRENCY)}, not {concurrency!r}"
             raise InvalidInput(msg, concurrency=repr(concurrency))
-        engine = Engine(url, space=space, schema=schema, auto_setup=auto_setup)
-        return cls(SaverCore(engine, owns_engine=True, optimistic=concurrency == "optimistic"), serde=serde)
+        serde, names = serializer_for(serde, strict), metadata_names(metadata_keys)
+        engine = Engine(url, space=space, schema=schema, auto_setup=auto_setup, max_value_bytes=max_value_bytes)
+        optimistic = concurrency == "optimistic"
+        core = SaverCore(engine, owns_engine=True, optimistic=optimistic, metadata_keys=names)
+        return cls(core, serde=serde)
 
     # --- ownership ------------------------------------------------------------------------------------------------
 
@@ -110,6 +123,21 @@ class WorkflowCheckpointAdapter(BaseCheckpointSaver[str]):
         session = copy.copy(self)
         session._owned = lease if isinstance(lease, OwnedRun) else lease.owned  # noqa: SLF001 (a clone of itself)
         return session
+
+    def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...] | type]) -> Self:
+        """Return a clone whose serializer also makes these classes (itself if the serializer knows no such list)."""
+        serde = allowing(self.serde, extra_allowlist)
+        if serde is self.serde:
+            return self
+        clone = copy.copy(self)
+        clone.serde = serde
+        return clone
+
+    def for_graph(self, graph: Pregel[Any, Any, Any, Any]) -> Self:
+        """Return a clone whose serializer knows the classes a graph's schemas name."""
+        clone = copy.copy(self)
+        clone.serde = for_graph(self.serde, graph)
+        return clone
 
     def check(self) -> None:
         """Raise the first refused or failed write of this session, if there was one."""

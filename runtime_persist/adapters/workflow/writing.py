@@ -51,6 +51,7 @@ def put(
     try:
         scope.check()
         clock.check(checkpoint["id"], place.checkpoint_id, owned=scope.owned is not None)
+        limit = saver.core.engine.max_value_bytes
         key = (place.thread_id, place.ns, place.checkpoint_id or "")
         parent = saver.core.manifest(key)
         known = parent is not None or place.checkpoint_id is None
@@ -60,8 +61,8 @@ def put(
             if known
             else list(checkpoint["channel_versions"])
         )
-        values = encoding.serialized(saver.serde, checkpoint, channels)
-        stored_metadata = encoding.encoded_metadata(saver.serde, config, metadata)
+        values = encoding.serialized(saver.serde, checkpoint, channels, limit)
+        stored_metadata = encoding.encoded_metadata(saver.serde, config, metadata, saver.core.metadata_keys, limit)
         if not known:
             parent = yield from _parent(saver, place)
             changed = set(encoding.changed_channels(checkpoint, new_versions, parent))
@@ -106,7 +107,8 @@ def put_writes(
     scope = _Scope(saver, config, place)
     try:
         scope.check()
-        given = encoding.task_writes(scope.writer(), saver.serde, place, writes, task_id, task_path)
+        limit = saver.core.engine.max_value_bytes
+        given = encoding.task_writes(scope.writer(), saver.serde, place, writes, task_id, task_path, limit)
         owned = scope.owned
         indices = ",".join(str(write.idx) for write in given.writes)
         command_id = f"writes:{place.thread_id}:{place.ns}:{given.checkpoint_id}:{task_id}:{indices}"
