@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime_persist import Runtime
 from runtime_persist.adapters.workflow import WorkflowCheckpointAdapter
+from runtime_persist.engine import Engine
 from runtime_persist.errors import RuntimePersistError
 from tests.support.checkpoints import at, new_checkpoint
 
@@ -116,3 +117,13 @@ def opener(word: Word, url: str) -> list[str]:
         saver.put(at(str(os.getpid())), new_checkpoint({"a": 1}), {}, {"a": "1"})
         saver.close()
     return said
+
+
+def setup(word: Word, url: str) -> str:
+    """Make the tables at the word; return the secret of the space."""
+    word.say("ready")
+    word.wait()
+    engine = Engine(url)
+    secret = engine.coordinator.keys.secret.hex()
+    engine.close()
+    return secret

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
+import asyncpg
 import pytest
 
 from runtime_persist import Runtime
@@ -29,14 +31,24 @@ def everything(world, thread_id, rounds=STEPS):
     return held
 
 
-def test_f1_everything_works_with_default_settings(postgres_url, pooler, worlds):
-    world = worlds(pooler.dsn(postgres_url), beside=postgres_url)
+def test_f1_everything_works_with_default_settings(postgres_url, pooled, worlds):
+    world = worlds(pooled(postgres_url), beside=postgres_url)
     with ThreadPoolExecutor(4) as threads:
         runs = list(threads.map(lambda name: everything(world, name), ["t1", "t2", "t3", "t4"]))
     assert len({held.run_id for held in runs}) == 4
     assert world.count("rp_checkpoints") == world.count("rp_writes") == world.count("rp_operations") == 4 * STEPS
-    assert pooler.changes > STEPS, "the sessions really changed"
+    assert not world.engine._driver._pool.names, "a pooler that follows no names has shown itself"
+
+
+def test_f1_clients_of_the_test_pooler_really_get_other_sessions(postgres_url, pooler, worlds):
+    """Otherwise the tests here would test nothing."""
+    everything(worlds(pooler.dsn(postgres_url), beside=postgres_url), "t")
+    assert pooler.changes > STEPS
     assert pooler.refused == []
+    refused = asyncpg.connect(pooler.dsn(postgres_url), server_settings={"search_path": "other"})
+    with pytest.raises(asyncpg.PostgresError, match="search_path"):
+        asyncio.run(refused)
+    assert pooler.refused == ["search_path"]
 
 
 def test_f1_the_savers_methods_work_sync_and_async(postgres_url, pooler, way, opened):
@@ -65,9 +77,9 @@ def test_f1_owned_runs_work(postgres_url, pooler, opened):
     assert {run.status for run in runtime.runs.list()} == {"succeeded"}
 
 
-def test_an_empty_database_is_set_up_through_the_pooler_by_several_at_once(postgres_dsn, pooler, open_engine):
+def test_an_empty_database_is_set_up_through_the_pooler_by_several_at_once(postgres_dsn, pooled, open_engine):
     with ThreadPoolExecutor(4) as threads:
-        engines = list(threads.map(lambda _: open_engine(pooler.dsn(postgres_dsn)), range(4)))
+        engines = list(threads.map(lambda _: open_engine(pooled(postgres_dsn)), range(4)))
     assert len({engine.coordinator.keys.secret for engine in engines}) == 1
     for engine in engines:
         engine.close()
