@@ -5,9 +5,11 @@ import multiprocessing
 import os
 import signal
 import sqlite3
+import subprocess
 import traceback
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -89,13 +91,15 @@ class Child:
     def send(self, number: signal.Signals) -> None:
         """Send it a signal."""
         if self._process.pid is not None and self._process.exitcode is None:
-            os.kill(self._process.pid, number)
+            with contextlib.suppress(ProcessLookupError):  # it ended by itself just now
+                os.kill(self._process.pid, number)
 
     def stop_outside_transactions(self, raw: Raw) -> None:
         """SIGSTOP at a moment when it holds no lock of the database (a stopped process would keep it)."""
 
         def stopped() -> bool:
             self.send(signal.SIGSTOP)
+            wait_until(self._all_threads_stopped, "it is stopped")
             try:
                 for statement in _LOCK_ALL_RUNS[getattr(raw, "database", type(raw))]:
                     raw.rows(statement)
@@ -105,6 +109,16 @@ class Child:
             return True
 
         wait_until(stopped, "a moment without locks")
+
+    def _all_threads_stopped(self) -> bool:
+        """The signal is only on its way when the kernel took it: threads run on for a moment."""
+        threads = Path(f"/proc/{self._process.pid}/task")
+        if threads.exists():
+            states = [(thread / "stat").read_text().rpartition(")")[2].split()[0] for thread in threads.iterdir()]
+        else:
+            command = ["/bin/ps", "-o", "state=", "-p", str(self._process.pid)]
+            states = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+        return all(state.startswith("T") for state in states)
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""

@@ -167,8 +167,15 @@ def worker(word: Word, url: str, *, lease_ttl: float = 30.0, slots: int = 1, on_
 
 
 def dies_at_once(word: Word, url: str) -> None:
-    """Claim a run of ``g`` and die in its node."""
+    """Claim a run of ``g`` and die in its node, once what came before it is stored: a takeover makes no progress."""
+
+    def node(_: Any) -> None:
+        own = get_config()["configurable"]
+        owned = own["__pregel_checkpointer"].owned_run
+        owned.when_durable(own["__pregel_runtime"].execution_info.checkpoint_id).result()
+        os._exit(9)
+
     word.say("ready")
-    graphs = {"g": chain({"node": lambda _: os._exit(9)})}
+    graphs = {"g": chain({"node": node})}
     with Runtime.open(url) as runtime:
         Worker(runtime, graphs, poll_seconds=0.02).run()
