@@ -19,6 +19,8 @@ from runtime_persist.errors import (
     RuntimePersistError,
     StaleWriter,
     ThreadMismatch,
+    UnsupportedValue,
+    ValueTooLarge,
 )
 from runtime_persist.model.ids import new_id
 from runtime_persist.queries import checkpoints as queries
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from runtime_persist.coordinator import CommitReceipt
     from runtime_persist.engine import Flow, OwnedRun
 
+_REFUSED_VALUE = (UnsupportedValue, ValueTooLarge)
+
 
 def put(
     saver: SaverContext,
@@ -49,7 +53,7 @@ def put(
     place = place_of(config)
     scope = _Scope(saver, config, place)
     try:
-        scope.check()
+        scope.check(checkpoint["id"])
         clock.check(checkpoint["id"], place.checkpoint_id, owned=scope.owned is not None)
         limit = saver.core.engine.max_value_bytes
         key = (place.thread_id, place.ns, place.checkpoint_id or "")
@@ -106,7 +110,7 @@ def put_writes(
     place = place_of(config)
     scope = _Scope(saver, config, place)
     try:
-        scope.check()
+        scope.check(place.checkpoint_id or "")
         limit = saver.core.engine.max_value_bytes
         given = encoding.task_writes(scope.writer(), saver.serde, place, writes, task_id, task_path, limit)
         owned = scope.owned
@@ -169,16 +173,23 @@ class _Scope:
             "thread_hash": self.coordinator.keys.thread_hash(thread_id),
         }
 
-    def check(self) -> None:
-        """Refuse at once after an earlier failure, and a session that is used for another thread."""
-        if self.owned is not None:
-            self.owned.check()
-            check_thread(self.owned, self._place.thread_id)
-        elif self._invocation is not None and self._invocation.error is not None:
-            raise self._invocation.error
+    def check(self, checkpoint_id: str) -> None:
+        """Refuse at once after an earlier failure, and a session that is used for another thread.
+
+        What came before a refused value is well: it may be stored still (LangGraph stores it in the background).
+        """
+        invocation = self._invocation
+        first = self.owned.error if self.owned is not None else invocation.error if invocation is not None else None
+        if isinstance(first, _REFUSED_VALUE) and checkpoint_id <= first.details.get("checkpoint_id", ""):
+            first = None
+        if first is not None:
+            raise first
+        check_thread(self.owned, self._place.thread_id)
 
     def failed(self, error: RuntimePersistError) -> RuntimePersistError:
         """Latch the failure, ask the run to drain, and return what the caller raises."""
+        if isinstance(error, _REFUSED_VALUE):
+            error.details.setdefault("checkpoint_id", self._place.checkpoint_id or "")
         control = getattr(self._config["configurable"].get("__pregel_runtime"), "control", None)
         if self.owned is not None:
             if control is not None:

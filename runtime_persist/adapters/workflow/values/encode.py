@@ -91,7 +91,7 @@ class Encoder:
         """Return a value as an extension: an object inside another."""
         self._depth += 1
         if self._depth > codes.DEPTH_MAX:
-            raise Refused(value, f"objects are nested deeper than {codes.DEPTH_MAX}, or hold themselves")
+            raise Refused(self, f"objects are nested deeper than {codes.DEPTH_MAX}, or hold themselves")
         found = Ext(code, self.pack(value))
         self._depth -= 1
         if code > codes.STOCK_DELTA:
@@ -123,6 +123,8 @@ class Encoder:
             kind = type(found)
             return (HANDLERS.get(kind) or handler_of(self.policy, kind, found, inputs=self.inputs))(self, found)
         except Refused as error:
+            if error.culprit is self:
+                error.culprit = found
             self._refused = error
             raise
         except RecursionError:

@@ -254,6 +254,29 @@ class Policy:
         return known
 
 
+def full_name(module: str, name: str) -> str:
+    """Return where in an imported module a class of that name is: LangGraph does not say so for a nested class."""
+    if (module, name) in BUILT_IN or _found(module, name) is not None:
+        return name
+    waiting = [one for one in _vars(sys.modules.get(module)) if isinstance(one, type) and one.__module__ == module]
+    found: set[str] = set()
+    seen: set[type] = set()
+    while waiting:
+        cls = waiting.pop()
+        if cls in seen:
+            continue
+        seen.add(cls)
+        if cls.__name__ == name:
+            found.add(cls.__qualname__)
+        inner = (one for one in _vars(cls) if isinstance(one, type) and one.__module__ == module)
+        waiting += [one for one in inner if one.__qualname__.startswith(f"{cls.__qualname__}.")]
+    return found.pop() if len(found) == 1 else name
+
+
+def _vars(holder: Any) -> list[Any]:
+    return list(getattr(holder, "__dict__", {}).values())
+
+
 def is_local(cls: type) -> bool:
     """Return whether a class was made inside a function."""
     return "<locals>" in cls.__qualname__

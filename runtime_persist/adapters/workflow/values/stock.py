@@ -13,7 +13,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Send
 
 from runtime_persist.adapters.workflow.values import build, codes
-from runtime_persist.adapters.workflow.values.registry import BUILT_IN, Policy, untrusted, upgrade_of
+from runtime_persist.adapters.workflow.values.registry import BUILT_IN, Policy, full_name, untrusted, upgrade_of
 from runtime_persist.adapters.workflow.values.shapes import kind_of, shape_of
 from runtime_persist.errors import CheckpointCorrupt
 
@@ -43,7 +43,7 @@ def made(policy: Policy, code: int, said: Any) -> Any:
         return BUILT_IN[module, name].fromisoformat(argument)
     fields = argument if isinstance(argument, dict) else {"value": argument}
     try:
-        cls = policy.find(module, name)
+        cls = policy.find(module, full_name(module, name))
     except Exception:
         if upgrade_of(module, name) is None:
             raise
