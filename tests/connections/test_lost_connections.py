@@ -26,6 +26,7 @@ SESSIONS = (
     "SELECT count(*) FROM pg_stat_activity "
     "WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
 )
+WAITING = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
 
 @pytest.fixture
@@ -73,14 +74,34 @@ def test_f2_ended_during_a_put_it_is_stored_exactly_once(postgres_url, postgres_
     holder.rows("SELECT 1 FROM rp_runs WHERE run_id = ? FOR UPDATE", held.run_id)
     future = world.engine.coordinator.commit(world.commit_checkpoint(held))
     world.raw.wait_for_lock_wait()
-    waiting = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    first = admin.value(waiting)
+    first = admin.value(WAITING)
     admin.rows("SELECT pg_terminate_backend(?::int)", first)
-    wait_until(lambda: [row["pid"] for row in admin.rows(waiting)] not in ([], [first]), "the put waits again")
+    wait_until(lambda: [row["pid"] for row in admin.rows(WAITING)] not in ([], [first]), "the put waits again")
     holder.rows("COMMIT")
     assert not future.result(DEADLINE_SECONDS).replayed
     assert world.count("rp_checkpoints") == 1
     assert world.run(held.run_id)["epoch"] == held.epoch
+
+
+def test_f2_what_ended_one_connection_is_taken_to_have_ended_the_idle_ones(postgres_url, postgres_raw, worlds):
+    """A firewall or pooler drops them all, and says nothing: they are not tried one after the other."""
+    world = worlds(postgres_url)
+    futures = [world.engine.coordinator.commit(world.start_run(f"t{n}")) for n in range(30)]
+    assert all(future.result(DEADLINE_SECONDS) for future in futures)
+    held = world.owned()
+    holder, admin = postgres_raw(), postgres_raw()
+    before = admin.value(SESSIONS)
+    holder.rows("BEGIN")
+    holder.rows("SELECT 1 FROM rp_runs WHERE run_id = ? FOR UPDATE", held.run_id)
+    future = world.engine.coordinator.commit(world.renew(held))
+    world.raw.wait_for_lock_wait()
+    (first,) = admin.rows(WAITING)
+    admin.rows("SELECT pg_terminate_backend(?::int)", first["pid"])
+    holder.rows("COMMIT")
+    future.result(DEADLINE_SECONDS)
+    others = 2  # the holder and the world's own
+    assert before > others + 1
+    wait_until(lambda: admin.value(SESSIONS) == others + 1, "only the new connection is left")
 
 
 def test_f2_ended_when_the_put_was_stored_and_only_the_answer_is_missing(postgres_url, proxy, worlds):
