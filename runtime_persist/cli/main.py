@@ -9,6 +9,7 @@ import click
 
 from runtime_persist.cli.database import database
 from runtime_persist.cli.demo import demo
+from runtime_persist.cli.importing import import_command
 from runtime_persist.cli.inspect import inspect
 from runtime_persist.cli.runs import run_group
 from runtime_persist.cli.worker import worker
@@ -47,3 +48,4 @@ main.add_command(worker)
 main.add_command(run_group)
 main.add_command(inspect)
 main.add_command(database)
+main.add_command(import_command)
