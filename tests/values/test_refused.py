@@ -5,8 +5,10 @@ import dataclasses
 import datetime as dt
 import threading
 
+import numpy as np
 import pytest
 from langchain_core.messages import HumanMessage, ToolMessage
+from langgraph.graph import START, StateGraph
 from langgraph.types import Send
 from pydantic import BaseModel
 
@@ -69,6 +71,7 @@ REFUSED = {
     "an exception": ([ValueError("x")], "[0]", "ValueError"),
     "a memory view": ([memoryview(b"x")], "[0]", "memoryview"),
     "a zone of its own": (dt.datetime(2024, 1, 1, tzinfo=Zone()), "", "datetime.datetime"),
+    "an array of objects": (np.array([None]), "", "numpy.ndarray"),
     "a list that holds itself": (itself(), "", "list"),
     "objects nested too deep": (deep(), None, "tests.values.kinds.Plain"),
 }
@@ -204,6 +207,20 @@ def test_a_class_made_in_a_function_is_an_error_in_a_new_process_that_does_not_k
     assert code == UntrustedType.code
     assert "'thing'" in message
     assert "Thing" in message
+
+
+def test_an_input_of_a_class_made_in_a_function_is_kept_as_its_fields(runtime):
+    class Input(BaseModel):
+        before: int
+        value: int | None = None
+
+    builder = StateGraph(Input)
+    builder.add_node("only", lambda state: {"value": state.before + 1})
+    builder.add_edge(START, "only")
+    graph = builder.compile(checkpointer=runtime.checkpointer)
+    assert graph.invoke(Input(before=1), at("t"))["value"] == 2
+    first = list(runtime.checkpointer.list(at("t")))[-1]
+    assert first.checkpoint["channel_values"]["__start__"] == {"before": 1}
 
 
 def test_a_class_made_in_a_function_that_no_schema_names_is_refused_by_a_bound_graph(runtime):

@@ -210,7 +210,7 @@ def test_what_a_serializer_of_ones_own_cannot_load_is_an_error_that_names_channe
             graph.get_state(at("t"))
 
 
-class Refused(Exception):  # noqa: N818 (a user's error)
+class Refused(Exception):
     def __init__(self, code: int, text: str) -> None:
         super().__init__(f"{code}: {text}")
         self.code = code

@@ -5,6 +5,7 @@ import sys
 
 import ormsgpack
 import pytest
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from ormsgpack import Ext
 
 from runtime_persist import Runtime
@@ -120,6 +121,16 @@ def test_the_inspector_shows_a_run_with_a_forged_value_and_imports_nothing(share
         assert render(run(load_bundle(runtime.engine, runtime.checkpointer.serde, info.run_id))) is not None
     assert "pmod" not in sys.modules
     assert not marker.exists()
+
+
+def test_an_array_is_not_loaded_where_numpy_is_not_imported(saver, monkeypatch):
+    import numpy as np
+
+    stored = [saver.serde.dumps_typed(np.arange(3)), JsonPlusSerializer().dumps_typed(np.arange(3))]
+    monkeypatch.delitem(sys.modules, "numpy")
+    for data in stored:
+        with pytest.raises(UntrustedType, match="numpy is not imported"):
+            saver.serde.loads_typed(data)
 
 
 def test_plain_json_of_older_threads_is_loaded(saver):
