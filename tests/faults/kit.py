@@ -273,7 +273,7 @@ class PostgresLab:
     def locked(self, table: str, column: str, value: str) -> Iterator[None]:
         """Hold the lock of a row until the end of the block."""
         self._runner.run(self._holder.execute("BEGIN"))
-        sql = f"SELECT 1 FROM {table} WHERE {column} = $1 FOR UPDATE"  # noqa: S608 (names from the tests)
+        sql = f"SELECT 1 FROM {table} WHERE {column} = $1 FOR UPDATE"
         found = self._runner.run(self._holder.fetch(sql, value))
         try:
             assert found, f"no row of {table} to lock"
