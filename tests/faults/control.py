@@ -149,6 +149,8 @@ def a_deletion_by_run(stage: Stage) -> Prepared:
 
 
 def an_import(stage: Stage) -> Prepared:
+    """To a thread whose run died before it stored anything."""
+    stage.expire(acts.own(stage).lease.run_id)
     row = acts.checkpoint_row(stage, None, "state")
     given = replace(acts.given(stage), checkpoint_id=row.checkpoint_id)
     heads = {"": (None, row.checkpoint_id)}
