@@ -76,7 +76,9 @@ STORE_CHECKPOINT = Query(
 )
 STORE_WRITE = Query(
     "import_write",
-    insert(writes).values(space=bind(_W.space), **{name: bind(_W[name]) for name in _WRITE}, run_id=null(), epoch=null()),
+    insert(writes).values(
+        space=bind(_W.space), **{name: bind(_W[name]) for name in _WRITE}, run_id=null(), epoch=null()
+    ),
 )
 READ_HEADS = Query(
     "read_heads",
