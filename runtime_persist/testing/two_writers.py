@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.conformance.initializer import RegisteredCheckpointer
 
 CAPABILITY = "two_writers"
-_DEADLINE_SECONDS = 30.0
+_DEADLINE_SECONDS = 60.0
 _UUID_EPOCH_TICKS = 0x01B21DD213814000
 _target: ContextVar[str | None] = ContextVar("target", default=None)
 

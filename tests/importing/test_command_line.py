@@ -4,9 +4,9 @@ import json
 import signal
 import subprocess
 import sys
-import time
 
 from runtime_persist.adapters.workflow import WorkflowCheckpointAdapter
+from tests.fixtures.raw import wait_until
 from tests.support.checkpoints import at, new_checkpoint
 from tests.support.graphs import asks, chain, config, says
 
@@ -38,23 +38,21 @@ def listed(url):
         return sorted(saver.list(None), key=lambda one: str(one.config))
 
 
-def test_an_import_that_is_killed_again_and_again_is_completed_by_running_it_again(stock, shared_url):
+def test_an_import_that_is_killed_again_and_again_is_completed_by_running_it_again(stock, shared_url, opened, raw_of):
     theirs = filled(stock, threads=3, steps=60)
-    kills, before = 0, 0
+    raw = raw_of(opened(WorkflowCheckpointAdapter.from_conn_string(shared_url)))
+
+    def count():
+        return raw.value("SELECT count(*) FROM rp_checkpoints")
+
+    before = 0
     for _ in range(2):
-        process = subprocess.Popen(
-            [*CLI, "--from", stock.url, "--url", shared_url],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        until = time.monotonic() + 60
-        while process.poll() is None and len(listed(shared_url)) <= before and time.monotonic() < until:
-            time.sleep(0.05)
+        process = subprocess.Popen([*CLI, "--from", stock.url, "--url", shared_url], stderr=subprocess.DEVNULL)
+        wait_until(lambda seen=before: count() > seen, "a page")
         process.send_signal(signal.SIGKILL)
-        kills += process.wait() == -signal.SIGKILL
-        before = len(listed(shared_url))
-    assert kills
-    assert before
+        assert process.wait() == -signal.SIGKILL
+        before = count()
+    assert before < len(theirs)
     done = call(stock, shared_url, "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
@@ -92,6 +90,7 @@ def test_classes_of_a_named_module_can_be_read(stock, shared_url, tmp_path):
     program = f"""
 import sys; sys.path.insert(0, {str(tmp_path)!r})
 from my_app import Order
+from tests.fixtures.raw import wait_until
 from tests.support.checkpoints import at, new_checkpoint
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.postgres import PostgresSaver
