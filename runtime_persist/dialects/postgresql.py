@@ -155,6 +155,8 @@ class PostgresDialect(Dialect):
         if state in _UNWRITABLE:
             return DatabaseUnavailable(f"PostgreSQL cannot write now: {text}")
         lost = isinstance(error, OSError | EOFError | TimeoutError) or "connection" in type(error).__name__.lower()
+        # asyncpg's words for a statement that was not sent, because the connection is just being ended.
+        lost = lost or "cannot switch to state" in text
         if state in _LOST or state.startswith("08") or lost or "closed" in text or "connection was" in text:
             return ConnectionLost(f"the connection to PostgreSQL was lost: {text}")
         return StoreFailed(f"PostgreSQL refused the statement: {text}")

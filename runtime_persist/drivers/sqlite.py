@@ -4,6 +4,9 @@ The writer thread is the lock of the file inside this process; ``BEGIN IMMEDIATE
 While another process holds it, a command waits for as long as ``timeout`` in the URL says, counted from when it was
 sent; then it fails with StoreBusy and nothing is written. Between commands no lock is held.
 A command is acknowledged after COMMIT with ``synchronous=FULL``: what was acknowledged survives a power cut.
+
+Group commit: what queued while one transaction was being committed is committed together by the next, each command in
+a savepoint of its own, so that one that is refused takes nothing of its neighbours with it.
 """
 
 from __future__ import annotations
@@ -36,6 +39,9 @@ _ONE_WAIT_SECONDS = 0.5  # SQLite itself waits this long for a lock; then it is 
 _WAL_PAUSE_SECONDS = 0.01
 _WAL_BYTES_KEPT = 4 * 1024 * 1024  # a log that grew while somebody read for long is cut back to this
 _STATEMENTS_CACHED = 256
+_BATCH_JOBS_MAX = 128
+
+_Item = tuple[Job[Any], float, Future[Any]]
 
 
 class SqliteDriver(Driver):
@@ -61,7 +67,7 @@ class SqliteDriver(Driver):
             raise dialect.classify(error) from error
         if not self._memory and sqlite_wal.used_by_others(url.location):
             sqlite_wal.warn_once(url.location)
-        self._jobs: queue.SimpleQueue[tuple[Job[Any], float, Future[Any]] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._readers = None if self._memory else ThreadPoolExecutor(_READERS, "runtime-persist-read")
@@ -131,15 +137,64 @@ class SqliteDriver(Driver):
 
     def _work(self) -> None:
         while (item := self._jobs.get()) is not None:
-            job, sent, future = item
-            if not future.set_running_or_notify_cancel():
-                continue
-            try:
-                result = self._attempts(job, sent)
-            except BaseException as error:  # noqa: BLE001 (whatever it is belongs to the caller)
-                future.set_exception(error)
-            else:
+            batch = [item for item in self._queued(item) if item[2].set_running_or_notify_cancel()]
+            together = len(batch) > 1 and all(job.mode.writes for job, _, _ in batch)
+            if not (together and self._commit_together(batch)):
+                for item in batch:
+                    self._commit_alone(*item)
+
+    def _queued(self, first: _Item) -> list[_Item]:
+        """Return what is queued by now, in its order."""
+        batch = [first]
+        with contextlib.suppress(queue.Empty):
+            while len(batch) < _BATCH_JOBS_MAX:
+                item = self._jobs.get_nowait()
+                if item is None:
+                    self._jobs.put(None)  # the end: nothing is queued behind it
+                    break
+                batch.append(item)
+        return batch
+
+    def _commit_alone(self, job: Job[Any], sent: float, future: Future[Any]) -> None:
+        try:
+            result = self._attempts(job, sent)
+        except BaseException as error:  # noqa: BLE001 (whatever it is belongs to the caller)
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    def _commit_together(self, batch: list[_Item]) -> bool:
+        """Commit several jobs in one transaction; return False when nothing was written and each goes alone.
+
+        Jobs are acknowledged after the COMMIT. What the database itself refuses is not told apart here: alone, a job
+        is tried again, or fails, without its neighbours.
+        """
+        answers: list[tuple[Future[Any], Any, BaseException | None]] = []
+        try:
+            with self._transaction(self._writer, *(job for job, _, _ in batch)):
+                answers += [(future, *self._in_savepoint(job)) for job, _, future in batch]
+        except sqlite3.Error:
+            return False
+        for future, result, error in answers:
+            if error is None:
                 future.set_result(result)
+            else:
+                future.set_exception(error)
+        return True
+
+    def _in_savepoint(self, job: Job[Any]) -> tuple[Any, BaseException | None]:
+        self._writer.execute("SAVEPOINT command")
+        error: BaseException | None = None
+        result = None
+        try:
+            result = self._drive(self._writer, job)
+        except sqlite3.Error:
+            raise  # the transaction itself may be gone
+        except BaseException as refused:  # noqa: BLE001 (belongs to its caller alone)
+            error = refused
+            self._writer.execute("ROLLBACK TO command")
+        self._writer.execute("RELEASE command")
+        return result, error
 
     def _attempts(self, job: Job[R], sent: float) -> R:
         while True:
@@ -169,23 +224,24 @@ class SqliteDriver(Driver):
             return self._drive(connection, job)
 
     @contextlib.contextmanager
-    def _transaction(self, connection: sqlite3.Connection, job: Job[Any]) -> Iterator[None]:
-        writes = job.mode.writes
-        if writes:
-            self.reached(f"{job.name}:before:begin")
-        connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+    def _transaction(self, connection: sqlite3.Connection, *jobs: Job[Any]) -> Iterator[None]:
+        writing = [job for job in jobs if job.mode.writes]
+        self._reached_by(writing, "before:begin")
+        connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
         try:
             yield
-            if writes:
-                self.reached(f"{job.name}:before:commit")
+            self._reached_by(writing, "before:commit")
             connection.execute("COMMIT")
         except BaseException:
             # A failed COMMIT leaves the transaction open: never hand it to the next job.
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
-        if writes:
-            self.reached(f"{job.name}:after:commit")
+        self._reached_by(writing, "after:commit")
+
+    def _reached_by(self, jobs: list[Job[Any]], cut: str) -> None:
+        for job in jobs:
+            self.reached(f"{job.name}:{cut}")
 
     def _drive(self, connection: sqlite3.Connection, job: Job[R]) -> R:
         plan: Plan[R] = job.plan()

@@ -3,9 +3,11 @@
 import inspect
 
 import pytest
+from asyncpg import InternalClientError
 
 from runtime_persist import errors
 from runtime_persist.coordinator import retry
+from runtime_persist.dialects import PostgresDialect
 from runtime_persist.errors import ConnectionLost, OutcomeUnknown, RuntimePersistError, StoreBusy
 from runtime_persist.model import limits
 
@@ -56,3 +58,8 @@ def test_every_error_has_a_code_of_its_own_a_kind_and_a_message(kind):
     again = pickle.loads(pickle.dumps(error))  # noqa: S301 (our own)
     assert (type(again), again.message, again.details) == (kind, error.message, {"run_id": "r"})
     assert isinstance(error, RuntimeError)
+
+
+def test_a_statement_that_met_a_connections_end_is_tried_again():
+    error = InternalClientError("cannot switch to state 12; another operation (2) is in progress")
+    assert PostgresDialect().classify(error).kind == "retry"
