@@ -47,8 +47,9 @@ lint: $(STAMP)  ## ruff: rules and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(STAMP)  ## mypy, strict, over the package
+types: $(STAMP)  ## mypy, strict, over the package and over the public API as users type it
 	$(BIN)/mypy
+	$(BIN)/mypy --strict tests/typing/api.py
 
 layers: $(STAMP)  ## import-linter: imports only downwards
 	$(BIN)/lint-imports
