@@ -67,11 +67,13 @@ def _print(report: ImportReport, *, as_json: bool) -> None:
     if as_json:
         failed = {thread: str(error) for thread, error in report.failed.items()}
         numbers = {"checkpoints": report.checkpoints, "present": report.present}
-        echo_json({"threads": report.threads, **numbers, "failed": failed})
+        echo_json({"threads": report.threads, "left": report.left, **numbers, "failed": failed})
         return
     click.echo(
         f"{len(report.threads)} threads are here and equal to their source: {report.checkpoints} checkpoints stored, "
         f"{report.present} were here already"
     )
+    for thread in report.left:
+        click.echo(f"left alone: thread {thread!r} went on here since it was imported")
     for thread, error in report.failed.items():
         click.echo(f"not imported: thread {thread!r}: {error}", err=True)

@@ -124,7 +124,8 @@ def test_a_thread_that_went_on_here_is_left_alone(stock, saver):
     import_threads(saver, stock.url)
     graph = asking(checkpointer=saver)
     graph.invoke(resume("because"), config())
-    assert import_threads(saver, stock.url).failed == {}
+    report = import_threads(saver, stock.url)
+    assert (report.threads, report.left, report.failed) == ([], ["t"], {})
     assert graph.get_state(config()).values["log"] == ["before", "because", "after"]
 
 

@@ -45,6 +45,7 @@ class ImportReport:
 
     Attributes:
         threads: threads that are here now, each compared with its source.
+        left: threads that were imported before and went on here since; they are left alone.
         checkpoints: checkpoints that were stored.
         present: checkpoints that were here already.
         failed: thread -> why it is not (or only partly) here.
@@ -52,6 +53,7 @@ class ImportReport:
     """
 
     threads: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
     checkpoints: int = 0
     present: int = 0
     failed: dict[str, RuntimePersistError] = field(default_factory=dict)
@@ -102,8 +104,6 @@ def import_threads(
                 run(importer.thread(thread_id))
             except RuntimePersistError as error:
                 importer.report.failed[thread_id] = error
-            else:
-                importer.report.threads.append(thread_id)
         return importer.report
 
 
@@ -128,12 +128,14 @@ class _Importer:
         """Import one thread, compare it, and let its heads appear."""
         thread_id_of(thread_id)
         heads: dict[str, tuple[str | None, str]] = {}
+        here = self.report.threads
         for ns in self._source.namespaces(thread_id):
             place = Place(thread_id, ns, None)
             ids = self._source.ids(thread_id, ns)
             if ids and (yield from self._went_on(place, ids)):
                 self.report.present += len(ids)
                 self._tell(thread_id, len(ids))
+                here = self.report.left
                 continue
             if ids:
                 head = yield from self._stored(place)
@@ -144,6 +146,7 @@ class _Importer:
                 given = self._task_writes(place, self._source.writes(thread_id, ns, early))
                 yield from self._commit(thread_id, writes=tuple(given))
         yield from self._commit(thread_id, heads=heads)
+        here.append(thread_id)
 
     def _went_on(self, place: Place, ids: list[str]) -> Flow[bool]:
         """Return whether the namespace was imported before and is used here now."""
