@@ -64,4 +64,5 @@ SPEC = HotCommand(
     fingerprint=lambda _: b"",
     refuse=lambda _command, _outcome: InvariantBroken(),
     answer=_answer,
+    urgent=True,
 )

@@ -47,14 +47,11 @@ class CommitCoordinator:
         spec = COMMANDS[type(command)]
         if isinstance(spec, HotCommand):
             hot = spec
-            return self._submit(hot.name, command.command_id, lambda: commit_hot(hot, command), Mode.HOT)
-        cold = spec
-        return self._submit(
-            cold.name,
-            command.command_id,
-            lambda: commit_cold(cold, command),
-            Mode.TRANSACTION,
-        )
+            plan, mode, urgent = (lambda: commit_hot(hot, command)), Mode.HOT, hot.urgent
+        else:
+            cold = spec
+            plan, mode, urgent = (lambda: commit_cold(cold, command)), Mode.TRANSACTION, False
+        return self._submit(spec.name, command.command_id, plan, mode, urgent=urgent)
 
     def read(self, name: str, plan: Callable[[], Plan[R]], *, snapshot: bool = False) -> Future[R]:
         """Run a plan that only reads; ``snapshot``: all its statements see one moment."""
@@ -64,7 +61,9 @@ class CommitCoordinator:
         """Finish what is queued and let go of the database."""
         self._driver.close()
 
-    def _submit(self, name: str, command_id: str, plan: Callable[[], Plan[R]], mode: Mode) -> Future[R]:
+    def _submit(
+        self, name: str, command_id: str, plan: Callable[[], Plan[R]], mode: Mode, *, urgent: bool = False
+    ) -> Future[R]:
         return self._driver.submit(
             Job(
                 name=name,
@@ -72,5 +71,6 @@ class CommitCoordinator:
                 mode=mode,
                 delay=retry.delay,
                 surrender=lambda error, maybe: retry.surrender(error, command_id, maybe_committed=maybe),
+                urgent=urgent,
             ),
         )

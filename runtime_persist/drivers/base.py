@@ -46,6 +46,7 @@ class Job(Generic[R]):
         mode: how its steps are committed.
         delay: (error, tries so far) -> seconds to wait before the next try, or None to give up.
         surrender: (error, whether a commit may have happened) -> the error the caller gets.
+        urgent: it must not wait behind commands that wait for locks (renewing a lease).
 
     """
 
@@ -54,6 +55,7 @@ class Job(Generic[R]):
     mode: Mode
     delay: Callable[[RuntimePersistError, int], float | None]
     surrender: Callable[[RuntimePersistError, bool], RuntimePersistError]
+    urgent: bool = False
 
 
 class Driver(ABC):

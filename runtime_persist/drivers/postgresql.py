@@ -43,6 +43,8 @@ class PostgresDriver(Driver):
         dsn, self._connect_timeout = asyncpg_address(url.location)
         self._loop = asyncio.new_event_loop()
         self._pool = Pool(dsn, self._connect_timeout)
+        # Commands that wait for a locked row can use up the pool; a lease must be renewed all the same.
+        self._urgent = Pool(dsn, self._connect_timeout, size=1)
         self._closing = asyncio.Event()
         self._thread = threading.Thread(target=self._serve, name="runtime-persist-postgresql", daemon=True)
         self._thread.start()
@@ -88,6 +90,7 @@ class PostgresDriver(Driver):
         others = asyncio.all_tasks() - {asyncio.current_task()}
         await asyncio.gather(*others, return_exceptions=True)
         await self._pool.close()
+        await self._urgent.close()
 
     async def _attempts(self, job: Job[R]) -> R:
         tries = 0
@@ -137,9 +140,10 @@ class PostgresDriver(Driver):
 
     async def _once(self, job: Job[R], until: float | None) -> R:
         repeats = 0
+        pool = self._urgent if job.urgent else self._pool
         while True:
             try:
-                async with self._pool.connection(until) as connection:
+                async with pool.connection(until) as connection:
                     if job.mode in {Mode.HOT, Mode.READ}:
                         return await self._drive(connection, job)
                     return await self._in_transaction(connection, job)

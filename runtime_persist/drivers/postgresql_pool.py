@@ -121,19 +121,19 @@ class Connection:
 
 
 class Pool:
-    """At most :data:`CONNECTIONS_MAX` connections. Everything happens on one event loop.
+    """A few connections. Everything happens on one event loop.
 
     Attributes:
         names: whether statements have names on the server (until a pooler shows itself).
 
     """
 
-    def __init__(self, dsn: str, connect_timeout: float) -> None:
-        """Open nothing yet."""
+    def __init__(self, dsn: str, connect_timeout: float, size: int = CONNECTIONS_MAX) -> None:
+        """Open nothing yet; at most ``size`` connections later."""
         self.names = True
         self._dsn = dsn
         self._connect_timeout = connect_timeout
-        self._slots = asyncio.Semaphore(CONNECTIONS_MAX)
+        self._slots = asyncio.Semaphore(size)
         self._free: deque[Connection] = deque()
         self._in_use = 0
         self._waiting: deque[asyncio.Future[None]] = deque()

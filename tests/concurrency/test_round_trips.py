@@ -86,6 +86,7 @@ def test_a_hot_command_is_one_round_trip(proxied, proxy, make: Callable):
 
 def test_the_statements_name_is_the_hash_of_its_text(proxied, proxy):
     held = proxied.owned()
+    proxied.commit(proxied.renew(held))
     proxy.reset()
     proxied.commit(proxied.renew(held))
     proxied.commit(proxied.renew(held))

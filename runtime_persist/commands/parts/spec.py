@@ -143,6 +143,7 @@ class HotCommand(Generic[C]):
         refuse: the error when neither written nor found, for what the guard does not explain.
         conflict: the error when the row that is the receipt is of another request (default: CommandMismatch).
         answer: the result of a fresh commit.
+        urgent: it must not wait behind commands that wait for locks.
 
     """
 
@@ -159,6 +160,7 @@ class HotCommand(Generic[C]):
     accepted: Callable[[Outcome], bool] | None = None
     conflict: Callable[[C], RuntimePersistError] | None = None
     answer: Callable[[C, Outcome], Mapping[str, Any]] = lambda _command, _outcome: {}
+    urgent: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
