@@ -93,7 +93,7 @@ def test_f2_what_ended_one_connection_is_taken_to_have_ended_the_idle_ones(postg
     before = admin.value(SESSIONS)
     holder.rows("BEGIN")
     holder.rows("SELECT 1 FROM rp_runs WHERE run_id = ? FOR UPDATE", held.run_id)
-    future = world.engine.coordinator.commit(world.renew(held))
+    future = world.engine.coordinator.commit(world.commit_checkpoint(held))
     world.raw.wait_for_lock_wait()
     (first,) = admin.rows(WAITING)
     admin.rows("SELECT pg_terminate_backend(?::int)", first["pid"])

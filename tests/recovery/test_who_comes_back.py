@@ -32,6 +32,11 @@ def let_expire(stage):
             stage.expire(row["run_id"])
 
 
+def causes_of(stage):
+    attempts = sorted(acts.check(stage)["attempts"], key=lambda attempt: attempt["attempt_no"])
+    return [attempt["cause"] for attempt in attempts]
+
+
 def worker(stage):
     (row,) = acts.rows(stage)["runs"]
     try:
@@ -39,7 +44,7 @@ def worker(stage):
     except NothingToClaim:
         return "nothing to claim"
     acts.activate(owned)
-    causes = [attempt["cause"] for attempt in acts.check(stage)["attempts"]]
+    causes = causes_of(stage)
     acts.finish(stage, owned)
     return f"claims under epoch {owned.lease.epoch}: {', '.join(causes)}"
 
@@ -50,7 +55,7 @@ def owned_call_goes_on(stage):
     except (NothingToClaim, ThreadOwned) as error:
         return error.code.lower().replace("_", " ")
     stage.engine.heartbeats.remove(owned)
-    causes = [attempt["cause"] for attempt in acts.check(stage)["attempts"]]
+    causes = causes_of(stage)
     acts.finish(stage, owned)
     return f"goes on under epoch {owned.lease.epoch}: {', '.join(causes)}"
 
