@@ -364,13 +364,19 @@ class Runs:
         if row is None:
             msg = f"there is no operation {operation_id!r} in space {engine.space!r}"
             raise OperationNotFound(msg, operation_id=operation_id)
+        # The run that asks is the thread's waiting one: in a copied thread that is not the run that tried.
+        thread_id = row["thread_id"]
+        found = yield engine.coordinator.read(
+            "read_open_runs", lambda: run_queries.open_of_thread(engine.space, thread_id)
+        )
+        asking = [one["run_id"] for one in found if one["status"] == RunStatus.WAITING_APPROVAL]
         data, blobs = ownership.encode(engine, self._serde, result) if happened else (None, ())
         receipt = yield engine.coordinator.commit(
             ResolveUnknown(
                 space=engine.space,
                 command_id=new_id(),
                 actor="user",
-                run_id=row["try_run_id"],
+                run_id=asking[0] if asking else row["try_run_id"],
                 operation_id=operation_id,
                 happened=happened,
                 result=data,

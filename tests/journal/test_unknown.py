@@ -139,3 +139,19 @@ async def test_after_sigkill_inside_the_call(open_runtime, shared_url, way, raw_
     assert raw.one("SELECT operation_id, created_us FROM rp_operations") == first
     (after,) = await way(runtime.runs, "list")
     assert (after.run_id, after.attempt_no, after.epoch) == (run.run_id, 2, 2)
+
+
+async def test_a_copied_thread_asks_for_itself_and_its_answer_reaches_its_own_run(runtime, way, raw):
+    graph, outside = await lost_in_the_call(runtime, way, raw)
+    run_out(raw)
+    with pytest.raises(OperationUnknown):
+        await way(graph, "invoke", None, config())
+    runtime.checkpointer.copy_thread("t", "copy")
+    with pytest.raises(OperationUnknown) as caught:
+        await way(graph, "invoke", None, config("copy"))
+    asked = caught.value.details["operation_id"]
+    runtime.runs.resolve(asked, happened=True, result={"receipt": 1})
+    assert (await way(graph, "invoke", None, config("copy")))["log"] == [1]
+    assert outside.calls == ["a"]  # the source's effect did not fire again
+    statuses = {run.thread_id: run.status for run in runtime.runs.list()}
+    assert statuses == {"t": "waiting_approval", "copy": "succeeded"}
