@@ -58,6 +58,7 @@ class Dialect(ABC):
     """Statements and errors of one database. Compiled statements are kept for the life of the dialect."""
 
     name: ClassVar[str]
+    has_schemas: ClassVar[bool]
 
     def __init__(self, schema: str | None = None) -> None:
         """Write every table name with ``schema`` in front of it (None: the connection's default)."""

@@ -114,6 +114,7 @@ class PostgresDialect(Dialect):
     """PostgreSQL 14 and later through asyncpg."""
 
     name = "postgresql"
+    has_schemas = True
 
     def sqlalchemy(self) -> SqlAlchemyDialect:
         """Return the dialect that writes ``$1::TYPE`` parameters."""

@@ -74,6 +74,7 @@ class SqliteDialect(Dialect):
     """SQLite 3.37 and later through the standard library's ``sqlite3``."""
 
     name = "sqlite"
+    has_schemas = False
 
     def sqlalchemy(self) -> SqlAlchemyDialect:
         """Return the dialect that writes ``:name`` parameters."""

@@ -43,7 +43,7 @@ def check_schema_name(dialect: Dialect) -> None:
     """Raise InvalidInput for a schema on a database that has none, or an empty name."""
     if dialect.schema is None:
         return
-    if dialect.name == "sqlite":
+    if not dialect.has_schemas:
         msg = "schema= only means something on PostgreSQL; use one SQLite file for each tenant, or space="
         raise InvalidInput(msg, schema=dialect.schema)
     if not dialect.schema.strip():
