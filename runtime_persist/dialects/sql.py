@@ -43,6 +43,24 @@ def _now_sqlite(_element: now_us, _compiler: Any, **_: Any) -> str:
     return "((strftime('%s','now') * 1000 + substr(strftime('%f','now'), 4)) * 1000)"
 
 
+class database_version(FunctionElement[str]):  # noqa: N801 (a SQL function)
+    """The version of the server, or of the SQLite that is linked into this process."""
+
+    type = Text()
+    name = "database_version"
+    inherit_cache = True
+
+
+@compiles(database_version, "postgresql")
+def _version_postgresql(_element: database_version, _compiler: Any, **_: Any) -> str:
+    return "current_setting('server_version')"
+
+
+@compiles(database_version, "sqlite")
+def _version_sqlite(_element: database_version, _compiler: Any, **_: Any) -> str:
+    return "sqlite_version()"
+
+
 def partial_index(name: str, *columns: Column[Any], where: ColumnElement[bool]) -> Index:
     """Return an index over the rows that meet a condition, on both databases."""
     return Index(name, *columns, postgresql_where=where, sqlite_where=where)

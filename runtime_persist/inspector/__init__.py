@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from runtime_persist.inspector.bundle import RecoveryBundle, load_bundle
+from runtime_persist.inspector.database import DatabaseView, load_database
 
-__all__ = ["RecoveryBundle", "load_bundle"]
+__all__ = ["DatabaseView", "RecoveryBundle", "load_bundle", "load_database"]

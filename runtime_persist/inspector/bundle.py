@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from runtime_persist.adapters.workflow.encoding import decoded_metadata
 from runtime_persist.engine import Engine, Flow, ownership
 from runtime_persist.errors import RunNotFound
+from runtime_persist.inspector.database import DatabaseView, load_database
 from runtime_persist.inspector.dispatch import Action, plan
 from runtime_persist.model.records import RunRecord
 from runtime_persist.queries import runs as run_queries
@@ -98,6 +99,7 @@ class RecoveryBundle(_Frozen):
 
     Attributes:
         run: the run.
+        database: where it was read.
         question: why it waits for a person, if it does.
         attempts: its dispatches.
         checkpoints: what it stored.
@@ -108,6 +110,7 @@ class RecoveryBundle(_Frozen):
     """
 
     run: RunRecord
+    database: DatabaseView
     question: Any
     attempts: list[AttemptView]
     checkpoints: list[CheckpointView]
@@ -126,6 +129,7 @@ def load_bundle(engine: Engine, serde: SerializerProtocol, run_id: str) -> Flow[
     if rows is None:
         msg = f"there is no run {run_id!r} in space {engine.space!r}"
         raise RunNotFound(msg, run_id=run_id)
+    database = yield from load_database(engine)
     question = None
     if rows.run["question"] is not None:
         question = yield from ownership.decode(
@@ -141,6 +145,7 @@ def load_bundle(engine: Engine, serde: SerializerProtocol, run_id: str) -> Flow[
     joined = [{**row, "try_status": last[row["operation_id"]]} for row in rows.operations]
     return RecoveryBundle(
         run=run,
+        database=database,
         question=question,
         attempts=[AttemptView.model_validate(dict(row)) for row in rows.attempts],
         checkpoints=[_checkpoint(row, serde) for row in rows.checkpoints],

@@ -13,6 +13,7 @@ from rich.tree import Tree
 
 if TYPE_CHECKING:
     from runtime_persist.inspector.bundle import OperationView, RecoveryBundle
+    from runtime_persist.inspector.database import DatabaseView
     from runtime_persist.model.records import RunRecord
 
 _COLOURS = {
@@ -100,9 +101,17 @@ def _head(found: RecoveryBundle) -> Panel:
         f"lease    epoch {run.epoch}, {run.phase}, worker {run.worker_id or '–'}, until {moment(run.expires_us)}\n",
     )
     lines.append(f"history  attempts: {run.attempt_no}, takeovers: {run.takeovers}, events: {len(found.events)}")
+    lines.append_text(_database(found.database))
     if run.error_code:
         lines.append(f"\nerror    {run.error_code}: {run.error_summary}", style="red")
     return Panel(lines, title=f"run {run.run_id}", title_align="left")
+
+
+def _database(found: DatabaseView) -> Text:
+    line = Text(f"\ndatabase {found.dialect} {found.version}, {found.url}")
+    if found.warning:
+        line.append(f"\nwarning  {found.warning}", style="yellow")
+    return line
 
 
 def _attempts(found: RecoveryBundle) -> Table:
