@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlalchemy import bindparam, literal_column, select
@@ -10,6 +11,7 @@ from sqlalchemy.types import BigInteger
 from runtime_persist.dialects.sql import among, bind
 from runtime_persist.plan import Plan, Query, Row, many
 from runtime_persist.queries.checkpoints import read_blobs
+from runtime_persist.queries.runs import open_of_thread
 from runtime_persist.schema import checkpoints, heads, writes
 
 if TYPE_CHECKING:
@@ -55,7 +57,16 @@ READ_CHANNEL_WRITES = Query(
 )
 READ_INVENTORY = Query(
     "read_inventory",
-    select(_C.checkpoint_ns, _C.checkpoint_id, _C.parent_id, _C.body, _C.metadata, _C.hidden)
+    select(
+        _C.checkpoint_ns,
+        _C.checkpoint_id,
+        _C.parent_id,
+        _C.body,
+        _C.metadata,
+        _C.fingerprint,
+        _C.run_id,
+        _C.hidden,
+    )
     .where(_C.space == bind(_C.space), _C.thread_id == bind(_C.thread_id))
     .order_by(_C.checkpoint_ns, _C.checkpoint_id),
 )
@@ -92,11 +103,32 @@ def writes_and_content(
     return list(found), contents
 
 
-def inventory(space: str, thread_id: str) -> Plan[tuple[dict[str, str], list[Row]]]:
-    """Return a thread's heads and the rows of all its checkpoints, without writes and content."""
-    found = yield from many(READ_HEADS, space=space, thread_id=thread_id)
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What a thread has.
+
+    Attributes:
+        heads: namespace -> id of its head.
+        rows: all its checkpoints, hidden ones too, without writes and content.
+        open_runs: its runs that are not at their end.
+
+    """
+
+    heads: dict[str, str]
+    rows: list[Row]
+    open_runs: frozenset[str]
+
+
+def inventory(space: str, thread_id: str) -> Plan[Inventory]:
+    """Return what a thread has."""
+    heads = yield from many(READ_HEADS, space=space, thread_id=thread_id)
     rows = yield from many(READ_INVENTORY, space=space, thread_id=thread_id)
-    return {row["checkpoint_ns"]: row["checkpoint_id"] for row in found}, list(rows)
+    runs = yield from open_of_thread(space, thread_id)
+    return Inventory(
+        {row["checkpoint_ns"]: row["checkpoint_id"] for row in heads},
+        list(rows),
+        frozenset(row["run_id"] for row in runs),
+    )
 
 
 def threads_of_runs(space: str, run_refs: list[str]) -> Plan[list[str]]:

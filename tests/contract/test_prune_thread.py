@@ -1,4 +1,6 @@
-from runtime_persist.commands.prune_thread import PruneThread
+import dataclasses
+
+from runtime_persist.commands.prune_thread import PruneThread, Snapshot
 from runtime_persist.errors import StaleWriter
 from tests.fixtures.contracts import Receipt, Unleased, changed
 
@@ -58,3 +60,33 @@ def test_rows_that_were_written_meanwhile_stay(world):
     world.commit(make(world, heads=heads, delete={"": ("c2",)}))
     assert [row[0] for row in rows(world)] == ["c1", "c3", "s1"]
     assert world.count("rp_writes") == 2
+
+
+def rewritten(world, **fields):
+    """A snapshot of c3 as it was stored, with another body."""
+    read = world.row("c3", "c2").fingerprint
+    return Snapshot(**({"row": world.row("c3", "c2", b"with all its values"), "read": read} | fields))
+
+
+def stored(world):
+    return world.raw.one("SELECT * FROM rp_checkpoints WHERE checkpoint_id = 'c3'")
+
+
+def test_a_head_is_rewritten_in_place_with_its_content_and_stays_its_runs(world):
+    held = world.owned()
+    world.commit(world.commit_checkpoint(held, checkpoint_id="c3", parent_id="c2"))
+    world.expire(held)
+    before, one = stored(world), rewritten(world)
+    world.commit(make(world, heads={"": "c3"}, snapshots=(one,)))
+    new = {name: getattr(one.row, name) for name in ("body", "metadata", "fingerprint")}
+    assert stored(world) == before | new
+    assert before["run_id"] == held.run_id
+    (blob,) = one.row.blobs
+    assert world.raw.value("SELECT content FROM rp_blobs WHERE address = ?", blob.address) == blob.content
+
+
+def test_a_head_that_changed_since_it_was_read_is_refused(world):
+    heads = filled(world)
+    world.refused(make(world, heads=heads, snapshots=(rewritten(world, read=b"another"),)), StaleWriter)
+    gone = dataclasses.replace(rewritten(world).row, checkpoint_id="c9")
+    world.refused(make(world, heads=heads, snapshots=(rewritten(world, row=gone),)), StaleWriter)

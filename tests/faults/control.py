@@ -10,7 +10,8 @@ from runtime_persist.commands.delete_runs_checkpoints import DeleteRunsCheckpoin
 from runtime_persist.commands.delete_thread import DeleteThread
 from runtime_persist.commands.finalize_run import FinalizeRun
 from runtime_persist.commands.import_thread import ImportThread
-from runtime_persist.commands.prune_thread import PruneThread
+from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
+from runtime_persist.commands.prune_thread import PruneThread, Snapshot
 from runtime_persist.commands.register_graph import RegisterGraph
 from runtime_persist.commands.replace_thread_checkpoint import ReplaceThreadCheckpoint
 from runtime_persist.commands.request_stop import RequestStop
@@ -118,22 +119,26 @@ def a_copy(stage: Stage) -> Prepared:
     return Prepared(command)
 
 
-def three_checkpoints(stage: Stage) -> tuple[str, ...]:
+def three_checkpoints(stage: Stage) -> tuple[CheckpointRow, ...]:
     """Of a run whose lease ran out."""
     owned = acts.own(stage)
-    ids: list[str] = []
+    found: list[CheckpointRow] = []
     for _ in range(3):
-        command = acts.checkpoint(stage, owned, ids[-1] if ids else None)
+        command = acts.checkpoint(stage, owned, found[-1].checkpoint_id if found else None)
         acts.commit(stage, command)
-        ids.append(command.row.checkpoint_id)
+        found.append(command.row)
     stage.expire(owned.lease.run_id)
-    return tuple(ids)
+    return tuple(found)
 
 
 def a_pruning(stage: Stage) -> Prepared:
-    gone, hidden, kept = three_checkpoints(stage)
+    """Of a thread whose head is rewritten in the same transaction."""
+    rows = three_checkpoints(stage)
+    gone, hidden, kept = (row.checkpoint_id for row in rows)
+    other = acts.checkpoint_row(stage, hidden, "the same state, with all its values")
     command = PruneThread(
         heads={"": kept},
+        snapshots=(Snapshot(row=replace(other, checkpoint_id=kept), read=rows[-1].fingerprint),),
         delete={"": (gone,)},
         hide={"": (hidden,)},
         roots={"": (kept,)},

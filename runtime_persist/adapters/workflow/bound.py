@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 from langgraph.runtime import RunControl
 from langgraph.types import Command
 
-from runtime_persist.adapters.workflow import reading
+from runtime_persist.adapters.workflow import reading, upkeep
 from runtime_persist.adapters.workflow.execution import Execution, bound_copy, execution, reentry
 from runtime_persist.engine import Flow, arun, ownership, run
 from runtime_persist.errors import InvalidInput, NothingToClaim
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Sequence
 
     from langchain_core.runnables import RunnableConfig
     from langgraph.pregel import Pregel
@@ -133,6 +133,29 @@ class BoundGraph:
             await arun(call.concluded(state.values, state))
         except BaseException as error:  # noqa: BLE001 (settled, then raised)
             raise_settled(error, await arun(call.broken(error)))
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Prune threads of this graph, one transaction each; it may be repeated.
+
+        Args:
+            thread_ids: the threads.
+            strategy: ``keep_latest`` keeps the newest checkpoint of each namespace. Values of DeltaChannels are
+                stored in it, so their history goes too (it stays, hidden, for a subgraph that LangGraph cannot find
+                in the graph, such as one that a tool calls); state, pending writes and interrupts are unchanged.
+                ``delete`` deletes the threads.
+
+        Raises:
+            TypeError: a text instead of a list of thread ids.
+            ValueError: another strategy.
+            ThreadOwned: a live run owns one of the threads; earlier threads are done.
+            StaleWriter: somebody kept storing checkpoints meanwhile.
+
+        """
+        run(upkeep.prune(self._saver.context, thread_ids, strategy, self._graph))
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Do :meth:`prune` from an event loop."""
+        await arun(upkeep.prune(self._saver.context, thread_ids, strategy, self._graph))
 
     def __getattr__(self, name: str) -> Any:
         """Hand reading and a person's edits on to the graph; refuse what would run it without a lease."""

@@ -346,6 +346,8 @@ class WorkflowCheckpointAdapter(BaseCheckpointSaver[str]):
             ValueError: another strategy.
             ThreadOwned: a live run owns one of the threads; earlier threads are done.
 
+        ``prune`` of a bound graph needs no hidden history: the graph knows how a DeltaChannel's value is made.
+
         """
         run(upkeep.prune(self.context, thread_ids, strategy))
 
