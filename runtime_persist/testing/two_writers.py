@@ -22,22 +22,30 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
-import importlib
-import json
 import signal
 import sys
 import time
-import traceback
 import uuid
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.base import id as ids
+
+from runtime_persist.testing.capability import (
+    CheckResult,
+    NotOffered,
+    OnTestResult,
+    Report,
+    Saver,
+    holds,
+    load,
+    run_checks,
+    where,
+)
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -49,75 +57,8 @@ _DEADLINE_SECONDS = 60.0
 _UUID_EPOCH_TICKS = 0x01B21DD213814000
 _target: ContextVar[str | None] = ContextVar("target", default=None)
 
-Saver = Any
-"""A ``BaseCheckpointSaver`` with any version type."""
 Takeover = Callable[[Any, str], AbstractAsyncContextManager[tuple[Any, Any]]]
 """``async with hook(saver, thread_id) as (stale, current)``: sessions, of which the second took the thread over."""
-OnTestResult = Callable[[str, str, bool, str | None], None]
-
-
-class NotOffered(Exception):
-    """The saver does not offer what a check needs: the check is skipped."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """What one check came to: passed, failed, or skipped (``passed`` is None), and why."""
-
-    name: str
-    passed: bool | None
-    reason: str
-
-
-@dataclass(slots=True)
-class TwoWritersReport:
-    """All checks of one saver, in the form of the kit's ``CapabilityResult``."""
-
-    checkpointer_name: str
-    checks: list[CheckResult] = field(default_factory=list)
-
-    @property
-    def detected(self) -> bool:
-        """Whether there was something to judge."""
-        return any(check.passed is not None for check in self.checks)
-
-    @property
-    def passed(self) -> bool:
-        """Whether no check failed (skipped ones do not count)."""
-        return self.detected and not self.failures
-
-    @property
-    def failures(self) -> list[str]:
-        """Name and reason of each failed check."""
-        return [f"{check.name}: {check.reason}" for check in self.checks if check.passed is False]
-
-    def verdicts(self) -> dict[str, str]:
-        """Return name -> ``passed``, ``failed`` or ``skipped``."""
-        words = {True: "passed", False: "failed", None: "skipped"}
-        return {check.name: words[check.passed] for check in self.checks}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what can be written as JSON, as the kit's report does."""
-        verdicts = list(self.verdicts().values())
-        return {
-            "checkpointer_name": self.checkpointer_name,
-            "results": {
-                CAPABILITY: {
-                    "detected": self.detected,
-                    "passed": self.passed,
-                    "tests_passed": verdicts.count("passed"),
-                    "tests_failed": verdicts.count("failed"),
-                    "tests_skipped": verdicts.count("skipped"),
-                    "failures": self.failures,
-                },
-            },
-        }
-
-    def print_report(self) -> None:
-        """Print one line a check."""
-        click.echo(f"two writers: {self.checkpointer_name}")
-        for check, verdict in zip(self.checks, self.verdicts().values(), strict=True):
-            click.echo(f"  {verdict:8}{check.name}: {check.reason}")
 
 
 # --- what the checks share ------------------------------------------------------------------------------------------
@@ -155,11 +96,6 @@ async def _refused(write: Coroutine[Any, Any, Any]) -> str | None:
     return None
 
 
-def _check(condition: bool, reason: str) -> None:  # noqa: FBT001 (as assert)
-    if not condition:
-        raise AssertionError(reason)
-
-
 # --- the checks -----------------------------------------------------------------------------------------------------
 
 
@@ -187,8 +123,8 @@ async def stale_put(saver: Saver, _: Takeover | None) -> str:
     await asyncio.create_task(early())
     go_on.set()
     refusal = await waiting
-    _check(refusal is not None, "the second put from one head was accepted: the first update is on a lost branch")
-    _check(await _value(saver, thread_id) == "early", "the value of the first writer is gone")
+    holds(refusal is not None, "the second put from one head was accepted: the first update is on a lost branch")
+    holds(await _value(saver, thread_id) == "early", "the value of the first writer is gone")
     return f"refused with {refusal}"
 
 
@@ -201,9 +137,9 @@ async def stale_put_writes(saver: Saver, takeover: Takeover | None) -> str:
     async with takeover(saver, thread_id) as (stale, current):
         placed = await _put(current, _config(thread_id), _next("new"))
         refusal = await _refused(stale.aput_writes(placed, [("a", "late")], str(uuid.uuid4())))
-        _check(refusal is not None, "writes of a session that was taken over were accepted")
+        holds(refusal is not None, "writes of a session that was taken over were accepted")
         found = await current.aget_tuple(_config(thread_id))
-        _check(not found.pending_writes, "writes of a session that was taken over were stored")
+        holds(not found.pending_writes, "writes of a session that was taken over were stored")
     return f"refused with {refusal}"
 
 
@@ -219,11 +155,11 @@ async def late_write_after_delete(saver: Saver, _: Takeover | None) -> str:
         return put, await _refused(saver.aput_writes(placed, [("a", "late")], str(uuid.uuid4())))
 
     put, writes = await asyncio.create_task(late())
-    _check(await saver.aget_tuple(_config(thread_id)) is None, "a late put brought the deleted thread back")
-    _check(put is not None, "a late put after delete_thread was accepted")
-    _check(writes is not None, "late writes after delete_thread were accepted")
+    holds(await saver.aget_tuple(_config(thread_id)) is None, "a late put brought the deleted thread back")
+    holds(put is not None, "a late put after delete_thread was accepted")
+    holds(writes is not None, "late writes after delete_thread were accepted")
     accepted = await asyncio.create_task(_refused(_put(saver, _config(thread_id), _next("anew"))))
-    _check(accepted is None, f"a new run on the id of a deleted thread is refused ({accepted})")
+    holds(accepted is None, f"a new run on the id of a deleted thread is refused ({accepted})")
     return f"refused with {put} and {writes}"
 
 
@@ -253,8 +189,8 @@ async def stopped_process(saver: Saver, _: Takeover | None) -> str:
         with contextlib.suppress(ProcessLookupError):
             other.kill()
         await other.wait()
-    _check(outcome != "accepted", "the put of a process that was stopped meanwhile was accepted")
-    _check(await _value(saver, thread_id) == "new", "the value of the process that went on is gone")
+    holds(outcome != "accepted", "the put of a process that was stopped meanwhile was accepted")
+    holds(await _value(saver, thread_id) == "new", "the value of the process that went on is gone")
     return f"refused with {outcome}"
 
 
@@ -278,7 +214,7 @@ async def clock_behind(saver: Saver, _: Takeover | None) -> str:
         clock._last_v6_timestamp = before  # noqa: SLF001
     if refusal is not None:
         return f"refused with {refusal}"
-    _check(await _value(saver, thread_id) == "behind", "an acknowledged put is not what the next load gives")
+    holds(await _value(saver, thread_id) == "behind", "an acknowledged put is not what the next load gives")
     return "the next load gives it"
 
 
@@ -293,21 +229,7 @@ async def run_two_writers_tests(
     session: Takeover | None = None,
 ) -> list[CheckResult]:
     """Run the checks on one saver."""
-    results: list[CheckResult] = []
-    for check in CHECKS:
-        error: str | None = None
-        try:
-            result = CheckResult(check.__name__, passed=True, reason=await check(saver, session))
-        except NotOffered as skipped:
-            result = CheckResult(check.__name__, passed=None, reason=str(skipped))
-        except Exception as failure:  # noqa: BLE001 (of somebody's saver)
-            error = traceback.format_exc()
-            reason = str(failure) if isinstance(failure, AssertionError) else f"{type(failure).__name__}: {failure}"
-            result = CheckResult(check.__name__, passed=False, reason=reason)
-        results.append(result)
-        if on_test_result is not None and result.passed is not None:
-            on_test_result(CAPABILITY, result.name, result.passed, error)
-    return results
+    return await run_checks(CAPABILITY, CHECKS, saver, session, on_test_result=on_test_result)
 
 
 async def two_writers_test(
@@ -316,7 +238,7 @@ async def two_writers_test(
     session: Takeover | None = None,
     target: str | None = None,
     on_test_result: OnTestResult | None = None,
-) -> TwoWritersReport:
+) -> Report:
     """Judge a saver that is registered with the kit's ``@checkpointer_test``.
 
     Args:
@@ -327,8 +249,8 @@ async def two_writers_test(
         on_test_result: called after each check, as the kit does.
 
     """
-    report = TwoWritersReport(registered.name)
-    token = _target.set(target or _where(registered))
+    report = Report(registered.name, CAPABILITY)
+    token = _target.set(target or where(registered))
     try:
         async with registered.enter_lifespan(), registered.create() as saver:
             hook = session or getattr(registered, "session", None)
@@ -339,23 +261,6 @@ async def two_writers_test(
 
 
 # --- the other process ----------------------------------------------------------------------------------------------
-
-
-def _where(registered: RegisteredCheckpointer) -> str | None:
-    module = sys.modules.get(registered.factory.__module__)
-    if module is None or module.__name__ == "__main__":
-        return None
-    for name, value in vars(module).items():
-        if value is registered:
-            return f"{module.__name__}:{name}"
-    return None
-
-
-def _load(target: str) -> RegisteredCheckpointer:
-    sys.path.insert(0, "")
-    module, _, name = target.partition(":")
-    found: RegisteredCheckpointer = getattr(importlib.import_module(module), name)
-    return found
 
 
 async def _line(process: asyncio.subprocess.Process) -> str:
@@ -387,16 +292,11 @@ async def _other(registered: RegisteredCheckpointer, thread_id: str) -> None:
 @click.option("--other", hidden=True, default=None)
 def main(target: str, as_json: bool, other: str | None) -> None:  # noqa: FBT001 (click hands options over by name)
     """Judge the saver that MODULE:ATTRIBUTE (made with the kit's @checkpointer_test) opens."""
-    registered = _load(target)
+    registered = load(target)
     if other is not None:
         asyncio.run(_other(registered, other))
         return
-    report = asyncio.run(two_writers_test(registered, target=target))
-    if as_json:
-        click.echo(json.dumps(report.to_dict(), indent=2))
-    else:
-        report.print_report()
-    sys.exit(0 if report.passed else 1)
+    asyncio.run(two_writers_test(registered, target=target)).finish(as_json=as_json)
 
 
 if __name__ == "__main__":
