@@ -21,15 +21,16 @@ if TYPE_CHECKING:
 class Heartbeats:
     """Renews leases at a third of their length.
 
-    A renewal that fails and is followed by a good one in time harms nothing. When none succeeds for the length of
-    the lease, the run is told that it lost it, before its next write would be refused.
+    The youngest run first: a run that another one's node started must not hold its thread longer than that one, whose
+    next holder starts it again. A renewal that fails and is followed by a good one in time harms nothing. When none
+    succeeds for the length of the lease, the run is told that it lost it, before its next write would be refused.
     """
 
     def __init__(self, ttl: float) -> None:
         """Renew leases of ``ttl`` seconds; the thread starts with the first run."""
         self._ttl = ttl
         self._every = ttl / limits.LEASE_RENEWALS_PER_TTL
-        self._runs: set[OwnedRun] = set()
+        self._runs: dict[OwnedRun, None] = {}
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -37,7 +38,7 @@ class Heartbeats:
     def add(self, run: OwnedRun) -> None:
         """Renew this run's lease from now on."""
         with self._changed:
-            self._runs.add(run)
+            self._runs[run] = None
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._beat,
@@ -49,7 +50,7 @@ class Heartbeats:
     def remove(self, run: OwnedRun) -> None:
         """Stop renewing this run's lease."""
         with self._changed:
-            self._runs.discard(run)
+            self._runs.pop(run, None)
 
     def close(self) -> None:
         """Stop the thread."""
@@ -66,7 +67,7 @@ class Heartbeats:
                 if self._closed:
                     return
                 runs = list(self._runs)
-            for run in runs:
+            for run in reversed(runs):
                 self._renew(run)
 
     def _renew(self, run: OwnedRun) -> None:

@@ -45,6 +45,7 @@ class OwnedRun:
         renewed_at: monotonic seconds of the last successful renewal (its sending).
         stop_reason: why the run is being stopped, once a renewal brought it.
         answered: the answer stored at the head was taken up before: it must not answer the next question too.
+        within: the run whose node started this one.
 
     """
 
@@ -71,6 +72,7 @@ class OwnedRun:
         self.renewed_at = time.monotonic()
         self.stop_reason: str | None = None
         self.answered = False
+        self.within: OwnedRun | None = None
         self._error: RuntimePersistError | None = None
         self._lock = threading.Lock()
         self._controls: list[Drainable] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -175,6 +176,27 @@ def own(
     )
     engine.heartbeats.add(owned)
     return owned
+
+
+def started_within(engine: Engine, owned: OwnedRun, outer: OwnedRun) -> Flow[None]:
+    """Note that a node of ``outer`` started this run, and renew ``outer``: its lease ends last.
+
+    When the process dies, whoever takes ``outer`` over runs that node again, and finds this run's thread free.
+
+    Raises:
+        LeaseLost, LeaseExpired: ``outer`` is somebody else's; this run has ended as failed.
+
+    """
+    owned.within = outer
+    at: OwnedRun | None = outer
+    try:
+        while at is not None:
+            sent = time.monotonic()
+            at.renewed(sent, (yield at.send_renewal()))
+            at = at.within
+    except RuntimePersistError as error:
+        yield from give_up(engine, owned, error)
+        raise
 
 
 def claim(

@@ -179,3 +179,11 @@ def dies_at_once(word: Word, url: str) -> None:
     graphs = {"g": chain({"node": node})}
     with Runtime.open(url) as runtime:
         Worker(runtime, graphs, poll_seconds=0.02).run()
+
+
+def nesting(word: Word, url: str) -> None:
+    """Call a bound graph in a node of another one; the inner node says that it runs, and waits for the word."""
+    with Runtime.open(url) as runtime:
+        inner = runtime.bind(chain({"node": pausing(word, {"log": ["inner"]})}), name="inner")
+        calls = {"first": lambda _: {"log": ["first"]}, "calls": lambda _: inner.invoke({}, config("inner thread"))}
+        runtime.bind(chain(calls), name="outer").invoke({"log": []}, config(), durability="sync")

@@ -8,7 +8,7 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command
 
 from runtime_persist.adapters.workflow import reading, upkeep
-from runtime_persist.adapters.workflow.execution import Execution, bound_copy, execution, reentry
+from runtime_persist.adapters.workflow.execution import Execution, bound_copy, execution, nested, reentry
 from runtime_persist.engine import Flow, arun, ownership, run
 from runtime_persist.errors import InvalidInput, NothingToClaim
 
@@ -37,6 +37,9 @@ class BoundGraph:
     ``invoke(input)`` starts a run; ``invoke(None)`` and ``invoke(Command(resume=…))`` continue the thread's open
     run (one that waits, or whose lease ran out); with no open run they start one that names the last as
     ``retry_of_run_id``. The config must name a ``thread_id``.
+
+    Called inside a node of another bound graph it is a run of its own, with a lease of its own for its thread; losing
+    that lease fails this call only.
     """
 
     def __init__(
@@ -189,6 +192,7 @@ class BoundGraph:
             retry_of_run_id=retry_of,
         )
         owned = yield from ownership.start(engine, serde, asked, place.thread_id)
+        yield from nested(engine, owned)
         return execution(self._saver, owned, self._graph, given, own, control, place.checkpoint_id)
 
     def _continue(
@@ -205,6 +209,7 @@ class BoundGraph:
             answer = {"checkpoint_id": head.checkpoint["id"] if head else None, "command": given}
         engine = saver.engine
         owned = yield from ownership.proceed(engine, saver.serde, thread_id, self.run_name, answer)
+        yield from nested(engine, owned)
         return (yield from reentry(saver, owned, self._graph, config, control))
 
 

@@ -7,6 +7,7 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.errors import GraphDrained
 
 from runtime_persist.adapters.workflow import encoding, reading
@@ -127,6 +128,14 @@ def bound_copy(
     bound = copy.copy(graph)
     bound.checkpointer = saver
     return bound
+
+
+def nested(engine: Engine, owned: OwnedRun) -> Flow[None]:
+    """Settle whose node a new owned run was started in, if in any (raises what :func:`started_within` does)."""
+    ambient = (var_child_runnable_config.get() or {}).get("configurable") or {}
+    outer = getattr(ambient.get("__pregel_checkpointer"), "owned_run", None)
+    if isinstance(outer, OwnedRun):
+        yield from ownership.started_within(engine, owned, outer)
 
 
 def execution(

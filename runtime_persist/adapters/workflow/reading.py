@@ -55,7 +55,8 @@ def check_thread(owned: OwnedRun | None, thread_id: str | None) -> None:
     if owned is not None and thread_id is not None and owned.lease.thread_id != thread_id:
         msg = (
             f"this session owns thread {owned.lease.thread_id!r}, not {thread_id!r}; "
-            "a graph with a thread id of its own needs a lease of its own"
+            "a graph with a thread id of its own needs a lease of its own: bind it (runtime.bind(graph, name=…)) and "
+            "invoke that, its call is then a run of its own"
         )
         raise ThreadMismatch(msg, thread_id=thread_id)
 
