@@ -74,6 +74,12 @@ class RunNotFound(InvalidInput):
     code = "RUN_NOT_FOUND"
 
 
+class ThreadNotFound(InvalidInput):
+    """Nothing is stored under that thread id (namespace, checkpoint id, channel) in this space."""
+
+    code = "THREAD_NOT_FOUND"
+
+
 class OperationNotFound(InvalidInput):
     """There is no operation of that id in this space."""
 

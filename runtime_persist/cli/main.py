@@ -12,6 +12,7 @@ from runtime_persist.cli.demo import demo
 from runtime_persist.cli.importing import import_command
 from runtime_persist.cli.inspect import inspect
 from runtime_persist.cli.runs import run_group
+from runtime_persist.cli.threads import thread_group
 from runtime_persist.cli.worker import worker
 from runtime_persist.errors import RuntimePersistError
 
@@ -47,5 +48,6 @@ main.add_command(demo)
 main.add_command(worker)
 main.add_command(run_group)
 main.add_command(inspect)
+main.add_command(thread_group)
 main.add_command(database)
 main.add_command(import_command)

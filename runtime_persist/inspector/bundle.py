@@ -12,6 +12,7 @@ from runtime_persist.engine import Engine, Flow, ownership
 from runtime_persist.errors import RunNotFound
 from runtime_persist.inspector.database import DatabaseView, load_database
 from runtime_persist.inspector.dispatch import Action, plan
+from runtime_persist.model.payload import PayloadRef
 from runtime_persist.model.records import RunRecord
 from runtime_persist.queries import runs as run_queries
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.serde.base import SerializerProtocol
 
 _EVENTS_MAX = 1_000
+_QUESTION_BYTES_MAX = 65_536
 
 
 class _Frozen(BaseModel):
@@ -130,14 +132,7 @@ def load_bundle(engine: Engine, serde: SerializerProtocol, run_id: str) -> Flow[
         msg = f"there is no run {run_id!r} in space {engine.space!r}"
         raise RunNotFound(msg, run_id=run_id)
     database = yield from load_database(engine)
-    question = None
-    if rows.run["question"] is not None:
-        question = yield from ownership.decode(
-            engine,
-            serde,
-            rows.run["question"],
-            f"the question of run {run_id}",
-        )
+    question = yield from _question(engine, serde, rows.run["question"], run_id)
     run = RunRecord.of(rows.run)
     live = run.shown in {"running", "starting", "cancelling"}
     operations = [_operation(row, rows, live=live) for row in rows.operations]
@@ -155,6 +150,16 @@ def load_bundle(engine: Engine, serde: SerializerProtocol, run_id: str) -> Flow[
     )
 
 
+def _question(engine: Engine, serde: SerializerProtocol, data: bytes | None, run_id: str) -> Flow[Any]:
+    """Load what a person is asked; of a large question only the size is told."""
+    if data is None:
+        return None
+    size = PayloadRef.decoded(data).size
+    if size > _QUESTION_BYTES_MAX:
+        return f"({size:,} bytes, not loaded; runtime.runs.question gives it)"
+    return (yield from ownership.decode(engine, serde, data, f"the question of run {run_id}"))
+
+
 def _operation(row: Any, rows: run_queries.RunRows, *, live: bool) -> OperationView:
     tries = []
     for tried in rows.tries:
@@ -166,7 +171,8 @@ def _operation(row: Any, rows: run_queries.RunRows, *, live: bool) -> OperationV
 
 
 def _checkpoint(row: Any, serde: SerializerProtocol) -> CheckpointView:
-    metadata = dict(decoded_metadata(row["metadata"], serde))
+    large = row["metadata"] is None  # too large to be read for the two words of it that are shown
+    metadata = {} if large else dict(decoded_metadata(row["metadata"], serde))
     return CheckpointView.model_validate(
         {**row, "step": metadata.get("step"), "source": metadata.get("source")},
     )

@@ -14,6 +14,7 @@ from runtime_persist.schema import attempts, checkpoints, events, operation_trie
 
 _R = runs.c
 _OLDER = runs.alias("older")
+_METADATA_BYTES_MAX = 65_536
 _PAGE = bindparam("page_rows", type_=BigInteger())
 
 READ_RUN = Query(
@@ -109,7 +110,10 @@ READ_RUN_CHECKPOINTS = Query(
         checkpoints.c.parent_id,
         checkpoints.c.epoch,
         checkpoints.c.created_us,
-        checkpoints.c.metadata,
+        # Large metadata is not read for a look at the run.
+        case((func.length(checkpoints.c.metadata) <= constant(_METADATA_BYTES_MAX), checkpoints.c.metadata)).label(
+            "metadata"
+        ),
     )
     .where(
         checkpoints.c.space == bind(checkpoints.c.space),

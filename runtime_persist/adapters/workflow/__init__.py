@@ -6,6 +6,8 @@ from runtime_persist.adapters.workflow.bound import BoundGraph
 from runtime_persist.adapters.workflow.saver import WorkflowCheckpointAdapter
 from runtime_persist.adapters.workflow.values import (
     AcceptPlainRows,
+    RawObject,
+    RawSerializer,
     RequireCipher,
     ValueSerializer,
     register_type,
@@ -15,6 +17,8 @@ from runtime_persist.adapters.workflow.values import (
 __all__ = [
     "AcceptPlainRows",
     "BoundGraph",
+    "RawObject",
+    "RawSerializer",
     "RequireCipher",
     "ValueSerializer",
     "WorkflowCheckpointAdapter",

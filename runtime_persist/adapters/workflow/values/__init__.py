@@ -10,12 +10,15 @@ from runtime_persist.adapters.workflow.values.choice import (
     serializer_for,
     serializer_of,
 )
+from runtime_persist.adapters.workflow.values.raw import RawObject, RawSerializer
 from runtime_persist.adapters.workflow.values.registry import register_type, register_upgrade
 from runtime_persist.adapters.workflow.values.sealed import AcceptPlainRows, RequireCipher
 from runtime_persist.adapters.workflow.values.serializer import ValueSerializer
 
 __all__ = [
     "AcceptPlainRows",
+    "RawObject",
+    "RawSerializer",
     "RequireCipher",
     "ValueSerializer",
     "allowing",

@@ -71,9 +71,7 @@ class Decoder:
     def _hook(self, code: int, data: bytes) -> Any:
         self._depth += 1
         try:
-            if code in stock.CODES:
-                return stock.made(self.policy, code, self.unpack(data))
-            return (_MADE.get(code) or _unknown(code))(self, data)
+            return self.made(code, data)
         except RuntimePersistError as error:
             self._error = self._error or error
             raise
@@ -85,6 +83,16 @@ class Decoder:
             raise
         finally:
             self._depth -= 1
+
+    def forget_error(self) -> None:
+        """Take back the error of an object that another value stands for after all."""
+        self._error = None
+
+    def made(self, code: int, data: bytes) -> Any:
+        """Return the value of an extension: its code, and the bytes inside it."""
+        if code in stock.CODES:
+            return stock.made(self.policy, code, self.unpack(data))
+        return (_MADE.get(code) or _unknown(code))(self, data)
 
 
 def _unknown(code: int) -> Callable[[Decoder, bytes], Any]:

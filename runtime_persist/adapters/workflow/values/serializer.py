@@ -15,7 +15,7 @@ from runtime_persist.adapters.workflow.values.registry import Policy, untrusted
 from runtime_persist.errors import CheckpointCorrupt, InvalidInput, UnknownFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 _STRICT: Final = ("imported", "registered")
 
@@ -104,15 +104,16 @@ class ValueSerializer(JsonPlusSerializer):
         if kind == "bytearray":
             return bytearray(content)
         if kind == "json":
-            return _json(content)
+            return json_value(content, _plain)
         if kind == "pickle":
             raise untrusted("pickle", "?", "pickled values are never loaded")
         raise UnknownFormat(f"it has the type tag {kind!r}, which this serializer does not know", tag=kind)
 
 
-def _json(content: bytes) -> Any:
+def json_value(content: bytes, object_hook: Callable[[dict[str, Any]], Any]) -> Any:
+    """Return the value of older, JSON bytes (raises CheckpointCorrupt)."""
     try:
-        return json.loads(content, object_hook=_plain)
+        return json.loads(content, object_hook=object_hook)
     except (ValueError, RecursionError) as error:
         raise CheckpointCorrupt(f"its bytes are no value: {type(error).__name__}") from None
 
