@@ -26,6 +26,7 @@ from runtime_persist.model.ids import new_id
 from runtime_persist.model.keys import fingerprint
 from runtime_persist.model.lease import EMPTY_DOMAIN_SET, MANUAL_GRAPH, ExecutionLease
 from runtime_persist.model.payload import Blob, PayloadRef
+from runtime_persist.model.text import storable
 from runtime_persist.queries import checkpoints as checkpoint_queries
 
 if TYPE_CHECKING:
@@ -254,7 +255,7 @@ def finish(engine: Engine, owned: OwnedRun, value: Any) -> Flow[str]:
 
 def fail(engine: Engine, owned: OwnedRun, code: str, summary: str) -> Flow[str]:
     """End the run as failed and release the lease."""
-    text = summary[: limits.ERROR_TEXT_CHARS_MAX]
+    text = storable(summary, limits.ERROR_TEXT_CHARS_MAX)
     command = FinalizeRun.failed(error_code=code, error_summary=text, **_ending(engine, owned))
     return (yield from _end(engine, owned, command))
 

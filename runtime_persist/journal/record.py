@@ -27,6 +27,7 @@ from runtime_persist.model.ids import new_id
 from runtime_persist.model.keys import fingerprint
 from runtime_persist.model.payload import PayloadRef
 from runtime_persist.model.states import OperationStatus
+from runtime_persist.model.text import said_by, storable
 from runtime_persist.queries import checkpoints as checkpoint_queries
 from runtime_persist.queries.operations import OperationKey
 
@@ -201,16 +202,24 @@ def returned(begun: Begun, value: Any) -> Flow[Any]:
 def raised(begun: Begun, error: Exception) -> Flow[None]:
     """Commit that a call raised. The exception is stored as type and text, never pickled."""
     kind = "Interrupted" if isinstance(error, GraphBubbleUp) else type(error).__qualname__
-    text = str(error)[: limits.ERROR_TEXT_CHARS_MAX]
+    text = _said(error)
     yield from _commit(
         begun,
         CompleteOperation.failed(
             error_type=kind,
             error_text=text,
-            outcome=fingerprint(kind.encode(), text.encode("utf-8", "replace")),
+            outcome=fingerprint(kind.encode(), text.encode()),
             **_completing(begun),
         ),
     )
+
+
+def _said(error: Exception) -> str:
+    """Return what an exception says, and its ``code`` when it has one and does not say it."""
+    text = said_by(error)
+    code = getattr(error, "code", None)
+    known = not isinstance(code, str | int) or str(code) in text
+    return storable(text if known else f"{text} (code {code})", limits.ERROR_TEXT_CHARS_MAX)
 
 
 def _commit(begun: Begun, command: CompleteOperation) -> Flow[None]:
@@ -246,8 +255,7 @@ def _serialized(owned: OwnedRun, name: str, what: str, value: Any) -> tuple[str,
 
 def _shown(arguments: Mapping[str, Any]) -> str:
     text = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
-    text = text.replace("\0", "\\0").encode("utf-8", "replace").decode()
-    return text if len(text) <= _REQUEST_CHARS_MAX else text[: _REQUEST_CHARS_MAX - 1] + "…"
+    return storable(text, _REQUEST_CHARS_MAX)
 
 
 def _idempotency_key(owned: OwnedRun, key: OperationKey) -> str:

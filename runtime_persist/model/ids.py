@@ -6,6 +6,7 @@ import uuid_utils
 
 from runtime_persist.errors import InvalidThreadId
 from runtime_persist.model import limits
+from runtime_persist.model.text import storable
 
 
 def new_id() -> str:
@@ -47,5 +48,8 @@ def thread_id_of(value: object) -> str:
 
 
 def is_name(value: object) -> bool:
-    """Return whether a value can name a space, a graph, an operation or a key: a non-empty text without NUL."""
-    return isinstance(value, str) and bool(value) and "\0" not in value
+    """Return whether a value can name a space, a graph, an operation or a key.
+
+    That is a non-empty text without NUL and without half of an emoji: both databases hold it.
+    """
+    return isinstance(value, str) and bool(value) and storable(value, len(value)) == value

@@ -4,6 +4,7 @@ import pytest
 
 from runtime_persist.adapters.workflow.values import registry
 from tests.support.plugin import *  # noqa: F403
+from tests.values.crafted import marker  # noqa: F401
 
 
 @pytest.fixture(autouse=True)

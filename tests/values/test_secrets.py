@@ -1,8 +1,6 @@
 """Secrets are where they were put and nowhere else (I4, I5); a row that is not encrypted is no plain text (I2)."""
 
 import logging
-from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -18,9 +16,9 @@ from runtime_persist.adapters.workflow import (
     register_upgrade,
 )
 from runtime_persist.cli.main import main
-from runtime_persist.contentstore import unpack
 from runtime_persist.errors import CheckpointCorrupt, IncompatibleClass, UntrustedType
 from tests.support.graphs import asks, chain
+from tests.support.stored import stored
 from tests.values.graphs import at, keeps
 
 CANARY = "sk-CANARY-7f3a"
@@ -30,24 +28,6 @@ SEEN = "seen-VISIBLE-11"
 class Login(BaseModel):
     user: str
     password: SecretStr
-
-
-def stored(raw: Any, url: str) -> bytes:
-    """Everything the database holds: all rows, unpacked too, and the files."""
-    found = []
-    for rows in raw.dump().values():
-        for row in rows:
-            for _, cell in row:
-                found.append(cell if isinstance(cell, bytes) else repr(cell).encode())
-                if isinstance(cell, bytes):
-                    try:
-                        found.append(unpack(cell))
-                    except Exception:  # noqa: BLE001, S112 (it was not packed)
-                        continue
-    if url.startswith("sqlite:///"):
-        place = Path(url.removeprefix("sqlite:///"))
-        found += [path.read_bytes() for path in place.parent.glob(f"{place.name}*")]
-    return b"\0".join(found)
 
 
 @pytest.mark.parametrize("level", ["L0", "L1"])

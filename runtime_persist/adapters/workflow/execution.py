@@ -19,6 +19,7 @@ from runtime_persist.errors import (
     RunStopping,
     RuntimePersistError,
 )
+from runtime_persist.model.text import said_by
 from runtime_persist.queries import runs as run_queries
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Execution:
             yield from ownership.wait_for_person(engine, owned, "ask", {"kind": "unknown_operation", **known})
         elif isinstance(error, Exception):
             code = error.code if isinstance(error, RuntimePersistError) else type(error).__name__
-            yield from ownership.fail(engine, owned, code, str(error))
+            yield from ownership.fail(engine, owned, code, said_by(error))
         elif isinstance(error, GeneratorExit | KeyboardInterrupt | asyncio.CancelledError | SystemExit):
             yield from ownership.cancel(engine, owned, "caller_left")
         return error

@@ -75,5 +75,8 @@ def serializer_of(serde: SerializerProtocol, channel: str) -> SerializerProtocol
 def error_text(serde: SerializerProtocol, channel: str, value: Any) -> Any:
     """Return the text of the exception of a failed task (LangGraph's own channel); other values as they are."""
     if channel == _ERROR and isinstance(value, BaseException) and isinstance(serde, ValueSerializer):
-        return repr(value)
+        try:
+            return repr(value)
+        except Exception:  # noqa: BLE001 (the exception's own code)
+            return f"{type(value).__qualname__}()"
     return value

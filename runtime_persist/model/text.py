@@ -1,0 +1,20 @@
+"""Texts of other people's making, as every database can hold them."""
+
+from __future__ import annotations
+
+
+def storable(text: str, chars_max: int) -> str:
+    """Return a text without what PostgreSQL has no form for (NUL, half of an emoji: written out), cut to a length.
+
+    It is for texts that people read. What must come back as it was is a value, and goes through the serializer.
+    """
+    cut = text[:chars_max].replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
+    return cut if len(text) <= chars_max and len(cut) <= chars_max else cut[: chars_max - 1] + "…"
+
+
+def said_by(error: BaseException) -> str:
+    """Return what an exception says; its type when it cannot even say that."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 (the exception's own code)
+        return f"({type(error).__qualname__} has no text)"
