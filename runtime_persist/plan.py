@@ -50,7 +50,7 @@ class Query:
         name: for cuts, messages and statistics.
         statement: the SQLAlchemy Core statement.
         each: a list parameter used with :func:`runtime_persist.dialects.sql.among`; PostgreSQL takes it as one
-            array, SQLite runs the statement for each of its values.
+            array, SQLite as one parameter a value.
 
     """
 

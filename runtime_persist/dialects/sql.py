@@ -111,4 +111,4 @@ def _among_postgresql(element: among, compiler: Any, **options: Any) -> str:
 
 @compiles(among, "sqlite")
 def _among_sqlite(element: among, compiler: Any, **options: Any) -> str:
-    return f"{compiler.process(element.column, **options)} = {compiler.process(element.one, **options)}"
+    return f"{compiler.process(element.column, **options)} IN ({compiler.process(element.one, **options)})"

@@ -19,11 +19,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.sql.dml import UpdateBase
 
-from runtime_persist.dialects.base import CompiledBundle, CompiledFragment, Dialect
+from runtime_persist.dialects.base import Compiled, CompiledBundle, CompiledFragment, Dialect
 from runtime_persist.errors import DatabaseUnavailable, RuntimePersistError, StoreBusy, StoreFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
     from sqlalchemy.engine.interfaces import Dialect as SqlAlchemyDialect
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _MIGRATION_WAIT_SECONDS = 60.0
+_LIST_VALUES_MAX = 8_192  # of one statement; SQLite takes 32,766 parameters
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED} if hasattr(sqlite3, "SQLITE_BUSY") else {5, 6}
 _UNAVAILABLE = (
     "unable to open database",
@@ -68,6 +69,20 @@ def write(fragment: Fragment) -> Executable:
         table: Any = statement.table
         return statement.returning(*(table.c[name] for name in fragment.returns))
     return statement
+
+
+def with_list(compiled: Compiled, name: str, params: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield a statement with a list parameter (see ``among``) as SQLite takes it: one parameter a value.
+
+    The number of parameters is a power of two (the last value repeats), so that few texts are ever prepared.
+    """
+    values = list(params[name])
+    for start in range(0, len(values), _LIST_VALUES_MAX):
+        part = values[start : start + _LIST_VALUES_MAX]
+        part += part[-1:] * ((1 << (len(part) - 1).bit_length()) - len(part))
+        given = {f"{name}_{number}": value for number, value in enumerate(part)}
+        listed = ", ".join(f":{key}" for key in given)
+        yield compiled.sql.replace(f"(:{name})", f"({listed})"), {**compiled.filled(params), **given}
 
 
 class SqliteDialect(Dialect):

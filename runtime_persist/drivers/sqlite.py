@@ -19,6 +19,7 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from runtime_persist.dialects.sqlite import with_list
 from runtime_persist.dialects.url import MEMORY
 from runtime_persist.drivers import sqlite_wal
 from runtime_persist.drivers.base import Driver, Hook, Job
@@ -262,9 +263,8 @@ class SqliteDriver(Driver):
             self.reached(f"{job.name}:before:{compiled.name}")
         if call.query.each is None:
             return [dict(row) for row in connection.execute(compiled.sql, compiled.filled(call.params))]
-        values = call.params[call.query.each]
-        given = ({**compiled.constants, **call.params, call.query.each: value} for value in values)
-        return [dict(row) for params in given for row in connection.execute(compiled.sql, params)]
+        parts = with_list(compiled, call.query.each, call.params)
+        return [dict(row) for sql, params in parts for row in connection.execute(sql, params)]
 
     def _bundle(self, connection: sqlite3.Connection, job: Job[Any], call: BundleCall) -> Outcome:
         counts: dict[str, int] = {}

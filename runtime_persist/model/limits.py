@@ -44,7 +44,8 @@ NAMESPACES_REMEMBERED_MAX: Final = 256
 """Namespaces that a caller without a runtime (a thread or task that only calls the saver) is remembered with."""
 
 MANIFESTS_CACHED_MAX: Final = 4_096
-PAGE_ROWS: Final = 100
+PAGE_ROWS: Final = 256
+"""Checkpoints of one page of a listing: three statements (checkpoints, their writes, their content)."""
 ERROR_TEXT_CHARS_MAX: Final = 2_000
 EVENT_PAYLOAD_BYTES_MAX: Final = 8_192
 SQLITE_VERSION_MIN: Final = (3, 37, 0)

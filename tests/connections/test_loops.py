@@ -1,4 +1,4 @@
-"""Sync inside async, async inside sync, one saver for many loops (F9); how many statements a history costs (F10)."""
+"""Sync inside async, async inside sync, one saver for many loops (user pain F9)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from runtime_persist.adapters.workflow import WorkflowCheckpointAdapter
-from runtime_persist.drivers.sqlite import SqliteDriver
 from tests.fixtures.raw import DEADLINE_SECONDS
 from tests.support.checkpoints import at, new_checkpoint
 from tests.support.graphs import chain, config, says
@@ -88,54 +87,3 @@ def test_f9_a_cancelled_caller_leaves_a_saver_that_works(saver):
         return await async_tour(saver, "u")
 
     assert asyncio.run(main())
-
-
-# --- F10 ------------------------------------------------------------------------------------------------------------
-
-LONG, STATEMENTS_MAX = 200, 5
-
-
-def history(saver):
-    place = at()
-    for number in range(LONG):
-        made = new_checkpoint({"n": number}, {"n": f"{number + 1:04}"}, v=4)
-        place = saver.put(place, made, {"step": number}, {"n": f"{number + 1:04}"})
-        if number % 20 == 0:
-            saver.put_writes(place, [("n", number)], "task")
-
-
-def looked_at(saver):
-    found = list(saver.list(at()))
-    assert len(found) == LONG
-    assert [item.checkpoint["channel_values"]["n"] for item in found] == [*reversed(range(LONG))]
-    assert sum(len(item.pending_writes) for item in found) == LONG // 20
-
-
-def test_f10_a_history_of_two_hundred_is_a_handful_of_statements_on_postgresql(postgres_url, proxy, opened):
-    saver = opened(WorkflowCheckpointAdapter.from_conn_string(proxy.dsn(postgres_url)))
-    history(saver)
-    looked_at(saver)
-    proxy.reset()
-    looked_at(saver)
-    assert 1 <= len([s for s in proxy.statements if not s.sql.startswith(("BEGIN", "COMMIT"))]) <= STATEMENTS_MAX
-    proxy.reset()
-    saver.get_tuple(at())
-    assert len(proxy.statements) <= STATEMENTS_MAX
-
-
-def test_f10_a_history_of_two_hundred_is_read_in_few_transactions_on_sqlite(sqlite_url, monkeypatch, opened):
-    """Statements of the file's own process cost no round trip: what counts is how often the database is entered."""
-    seen: list[str] = []
-    connect = SqliteDriver._connect
-
-    def traced(driver):
-        connection = connect(driver)
-        connection.set_trace_callback(seen.append)
-        return connection
-
-    monkeypatch.setattr(SqliteDriver, "_connect", traced)
-    saver = opened(WorkflowCheckpointAdapter.from_conn_string(sqlite_url))
-    history(saver)
-    seen.clear()
-    looked_at(saver)
-    assert 1 <= len([sql for sql in seen if sql.startswith("BEGIN")]) <= STATEMENTS_MAX

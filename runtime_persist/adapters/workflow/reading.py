@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from runtime_persist.adapters.workflow.core import SaverContext
     from runtime_persist.engine import Flow, OwnedRun
+    from runtime_persist.plan import Row
 
 R = TypeVar("R")
 
@@ -91,7 +92,7 @@ def get_tuple(saver: SaverContext, config: RunnableConfig) -> Flow[CheckpointTup
         coordinator = core.engine.coordinator
         result, manifest = encoding.checkpoint_tuple(found, saver.serde, coordinator.keys, core.engine.owner)
         core.remember((place.thread_id, place.ns, found.row["checkpoint_id"]), manifest)
-        yield from sends.attach(saver, found.row, result)
+        yield from sends.attach(saver, [(found.row, result)])
         clock.raise_to(found.row["checkpoint_id"])
         if owned is not None:
             owned.durable(found.row["checkpoint_id"])
@@ -180,19 +181,19 @@ class Listing:
         if len(stored) == rows:
             last = stored[-1].row
             self._place = Page(last["checkpoint_id"], last["thread_id"], last["checkpoint_ns"])
-        found: list[CheckpointTuple] = []
+        read: list[tuple[Row, CheckpointTuple]] = []
         for one in stored:
-            if self._left is not None and len(found) >= self._left:
+            if self._left is not None and len(read) >= self._left:
                 break
             if self._only is not None and one.row["checkpoint_id"] != self._only:
                 continue
             if matches(encoding.decoded_metadata(one.row["metadata"], saver.serde), self._filter):
                 loaded, _ = encoding.checkpoint_tuple(one, saver.serde, coordinator.keys, engine.owner)
-                yield from sends.attach(saver, one.row, loaded)
-                found.append(loaded)
+                read.append((one.row, loaded))
+        yield from sends.attach(saver, read)
         if self._left is not None:
-            self._left -= len(found)
-        return found
+            self._left -= len(read)
+        return [loaded for _, loaded in read]
 
     def _note(self) -> None:
         """A namespace that was loaded by listing it is a fork (LangGraph loads replayed subgraphs this way)."""

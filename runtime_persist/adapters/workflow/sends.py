@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from langgraph.checkpoint.base import writes_sort_key
@@ -12,37 +13,58 @@ from runtime_persist.queries import checkpoints as checkpoint_queries
 from runtime_persist.queries import history as queries
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from langgraph.checkpoint.base import CheckpointTuple
 
     from runtime_persist.adapters.workflow.core import SaverContext
-    from runtime_persist.engine import Flow
-    from runtime_persist.plan import Row
+    from runtime_persist.engine import Engine, Flow
+    from runtime_persist.plan import Plan, Row
 
 TASKS = "__pregel_tasks"
 
 
-def attach(saver: SaverContext, row: Row, found: CheckpointTuple) -> Flow[None]:
-    """Give an old checkpoint the sends its parent wrote, under the newest version it has (as PostgresSaver does)."""
-    checkpoint, parent = found.checkpoint, row["parent_id"]
-    if checkpoint.get("v", 1) >= encoding.SENDS_IN_PARENT_BELOW or parent is None:
+def attach(saver: SaverContext, read: Sequence[tuple[Row, CheckpointTuple]]) -> Flow[None]:
+    """Give old checkpoints the sends their parents wrote, under the newest version each has (as PostgresSaver does).
+
+    However many were read, their parents are asked in one statement a namespace.
+    """
+    old = [
+        (row, found)
+        for row, found in read
+        if found.checkpoint.get("v", 1) < encoding.SENDS_IN_PARENT_BELOW and row["parent_id"] is not None
+    ]
+    if not old:
         return
     engine, coordinator = saver.core.engine, saver.core.engine.coordinator
-    thread_id, ns = row["thread_id"], row["checkpoint_ns"]
-    rows, contents = yield coordinator.read(
-        "pending_sends",
-        lambda: queries.writes_and_content(engine.space, engine.owner, thread_id, ns, [parent], []),
-    )
-    sends = [one for one in rows if one["channel"] == TASKS]
-    if not sends:
-        return
-    sends.sort(key=lambda one: writes_sort_key(one["task_path"], one["task_id"], one["idx"]))
-    refs = [PayloadRef.decoded(one["value"]) for one in sends]
-    wanted = [ref.address for ref in refs if ref.address is not None]
+    places: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for row, _ in old:
+        places[row["thread_id"], row["checkpoint_ns"]].add(row["parent_id"])
+    sent: dict[tuple[str, str, str], list[Row]] = yield coordinator.read("pending_sends", lambda: _sent(engine, places))
+    refs = {id(one): PayloadRef.decoded(one["value"]) for rows in sent.values() for one in rows}
+    wanted = [ref.address for ref in refs.values() if ref.address is not None]
     contents = yield coordinator.read(
         "pending_sends", lambda: checkpoint_queries.read_blobs(engine.space, engine.owner, wanted)
     )
-    where = f"the pending sends of checkpoint {row['checkpoint_id']} (thread {thread_id!r})"
-    values = [encoding.loaded(saver.serde, coordinator.keys, engine.owner, ref, contents, where) for ref in refs]
-    checkpoint["channel_values"][TASKS] = values
-    versions = checkpoint["channel_versions"]
-    versions[TASKS] = max(versions.values()) if versions else f"{1:032}.0"
+    for row, found in old:
+        sends = sent.get((row["thread_id"], row["checkpoint_ns"], row["parent_id"]))
+        if sends is None:
+            continue
+        where = f"the pending sends of checkpoint {row['checkpoint_id']} (thread {row['thread_id']!r})"
+        found.checkpoint["channel_values"][TASKS] = [
+            encoding.loaded(saver.serde, coordinator.keys, engine.owner, refs[id(one)], contents, where)
+            for one in sends
+        ]
+        versions = found.checkpoint["channel_versions"]
+        versions[TASKS] = max(versions.values()) if versions else f"{1:032}.0"
+
+
+def _sent(engine: Engine, places: Mapping[tuple[str, str], set[str]]) -> Plan[dict[tuple[str, str, str], list[Row]]]:
+    """Read the sends among the writes of some checkpoints, in the order of their tasks."""
+    sent: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    for (thread_id, ns), ids in places.items():
+        rows, _ = yield from queries.writes_and_content(engine.space, engine.owner, thread_id, ns, sorted(ids), [])
+        for one in sorted(rows, key=lambda one: writes_sort_key(one["task_path"], one["task_id"], one["idx"])):
+            if one["channel"] == TASKS:
+                sent[thread_id, ns, one["checkpoint_id"]].append(one)
+    return dict(sent)
