@@ -65,8 +65,6 @@ async def test_the_youngest_run_is_renewed_first(open_runtime, monkeypatch):
     wait_until(lambda: len(renewed) >= 8, "three heartbeats")
     first = renewed.index(young)
     assert renewed[first : first + 6] == [young, middle, old] * 2
-    for lease in leases:
-        lease.release()
 
 
 @pytest.mark.parametrize("caught", [True, False], ids=["caught", "not caught"])

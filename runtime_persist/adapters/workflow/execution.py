@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.errors import GraphDrained
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from runtime_persist.adapters.workflow.saver import WorkflowCheckpointAdapter
     from runtime_persist.plan import Row
 
+_log = logging.getLogger("runtime_persist.runs")
+_ERROR = "__error__"
 _QUESTION_KEYS = ("operation_id", "name", "request", "idempotency_key", "try_no", "started_us")
 
 
@@ -93,6 +96,8 @@ class Execution:
             if first is not None:
                 yield from ownership.fail(self.engine, self.owned, first.code, first.message)
                 return first
+            if isinstance(error, asyncio.CancelledError):
+                yield from reading.in_thread(self._mark_cancelled)
             return (yield from self._settled(error))
         except RuntimePersistError as failed:
             if isinstance(error, RuntimePersistError):
@@ -119,6 +124,23 @@ class Execution:
         elif isinstance(error, GeneratorExit | KeyboardInterrupt | asyncio.CancelledError | SystemExit):
             yield from ownership.cancel(engine, owned, "caller_left")
         return error
+
+    def _mark_cancelled(self) -> None:
+        """Note which tasks were cancelled. They run again either way; this tells them from tasks that never began.
+
+        LangGraph notes it too, but does not wait until that is stored, and with durability="exit" it stores the state
+        before it cancels them.
+        """
+        session = cast("WorkflowCheckpointAdapter", self.graph.checkpointer)
+        try:
+            state = self.graph.get_state(self.state_config)
+            head = session.get_tuple(state.config)
+            wrote = {task_id for task_id, *_ in (head and head.pending_writes) or ()}
+            for task in state.tasks:
+                if task.id not in wrote:
+                    session.put_writes(state.config, [(_ERROR, asyncio.CancelledError())], task.id)
+        except Exception:  # noqa: BLE001 (a mark that is missing must not keep the run from ending)
+            _log.warning("the cancelled tasks of run %s are not marked", self.owned.lease.run_id, exc_info=True)
 
 
 def bound_copy(
