@@ -69,6 +69,8 @@ class Fragment:
         source: the earlier fragment it selects from; when that gave no row, this one does nothing.
         returns: columns that later fragments or the answer may read (one row at most is then given).
         rows: row parameter: column name to column type; the fragment runs once for each row.
+        locks: a statement in its place that only locks what is there already (where ``build`` would make a row, and
+            so wait for whoever has locked it); for a bundle among others in one transaction.
 
     """
 
@@ -77,6 +79,7 @@ class Fragment:
     source: str | None = None
     returns: tuple[str, ...] = ()
     rows: Mapping[str, Any] = field(default_factory=dict)
+    locks: Callable[[Inputs], Executable] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

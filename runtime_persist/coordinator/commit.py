@@ -51,7 +51,8 @@ class CommitCoordinator:
         else:
             cold = spec
             plan, mode, urgent = (lambda: commit_cold(cold, command)), Mode.TRANSACTION, False
-        return self._submit(spec.name, command.command_id, plan, mode, urgent=urgent)
+        order = getattr(command, "run_id", None) or getattr(command, "thread_id", None)
+        return self._submit(spec.name, command.command_id, plan, mode, urgent=urgent, order=order)
 
     def read(self, name: str, plan: Callable[[], Plan[R]], *, snapshot: bool = False) -> Future[R]:
         """Run a plan that only reads; ``snapshot``: all its statements see one moment."""
@@ -62,7 +63,14 @@ class CommitCoordinator:
         self._driver.close()
 
     def _submit(
-        self, name: str, command_id: str, plan: Callable[[], Plan[R]], mode: Mode, *, urgent: bool = False
+        self,
+        name: str,
+        command_id: str,
+        plan: Callable[[], Plan[R]],
+        mode: Mode,
+        *,
+        urgent: bool = False,
+        order: str | None = None,
     ) -> Future[R]:
         return self._driver.submit(
             Job(
@@ -72,5 +80,6 @@ class CommitCoordinator:
                 delay=retry.delay,
                 surrender=lambda error, maybe: retry.surrender(error, command_id, maybe_committed=maybe),
                 urgent=urgent,
+                order=order,
             ),
         )

@@ -47,11 +47,16 @@ class CompiledFragment:
 
 @dataclass(frozen=True, slots=True)
 class CompiledBundle:
-    """A bundle as one statement (``whole``) or as one statement a fragment (``parts``)."""
+    """A bundle as one statement (``whole``) or as one statement a fragment (``parts``).
+
+    ``together`` is the whole for a place among others in one transaction: it waits for nobody's lock, and writes
+    nothing where it would have to.
+    """
 
     bundle: Bundle
     whole: Compiled | None
     parts: tuple[CompiledFragment, ...]
+    together: Compiled | None = None
 
 
 class Dialect(ABC):

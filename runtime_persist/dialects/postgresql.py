@@ -17,8 +17,10 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Executable,
+    Integer,
     Select,
     bindparam,
+    cast,
     column,
     func,
     literal_column,
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+_PATIENCE_MS = 100
+"""How long a batch waits for a lock that it could not skip."""
 _MIGRATION_LOCK = 0x72705F6D69677261  # "rp_migra"; a transaction lock: it also works behind a pooler
 _BUSY = {"40001", "40P01", "55P03", "57014"}  # serialization failure, deadlock, lock not available, cancelled
 # Shut down, crashed, starting up, dropped, idle for too long (twice), too many connections. Class 08, the connection
@@ -93,21 +97,37 @@ class _Chained:
         return statement if self._rows is None else statement.select_from(self._rows)
 
     def gate(self) -> ColumnElement[bool]:
-        if self._source is None:
-            return true()
-        return select(func.count()).select_from(self._source).scalar_subquery() > literal_column("0")
+        return true() if self._source is None else _gave_rows(self._source)
 
 
-def chain(fragment: Fragment, ctes: dict[str, CTE]) -> CTE:
-    """Return a fragment as a CTE that reads from the earlier ones."""
-    statement: Any = fragment.build(_Chained(fragment, ctes))
+def chain(fragment: Fragment, ctes: dict[str, CTE], *, waits: bool = True) -> CTE:
+    """Return a fragment as a CTE that reads from the earlier ones; without ``waits`` it skips rows that are locked."""
+    build = fragment.build if waits or fragment.locks is None else fragment.locks
+    statement: Any = build(_Chained(fragment, ctes))
+    there: ColumnElement[int] = literal_column("1", Integer()).label("there")
     if isinstance(statement, UpdateBase):
         table: Any = statement.table
-        wanted = [table.c[name] for name in fragment.returns] or [literal_column("1").label("one")]
-        return statement.returning(*wanted).cte(fragment.name)
+        return statement.returning(there, *(table.c[name] for name in fragment.returns)).cte(fragment.name)
+    if fragment.returns:
+        statement = statement.add_columns(there)
+    if not waits and statement._for_update_arg is not None:  # noqa: SLF001 (SQLAlchemy has no public word for it)
+        statement = statement.with_for_update(skip_locked=True)
     # MATERIALIZED: the lock is taken once, before anything that reads it is evaluated.
     cte: CTE = statement.cte(fragment.name)
     return cte.prefix_with("MATERIALIZED")
+
+
+def _gave_rows(cte: CTE) -> ColumnElement[bool]:
+    return select(literal_column("1")).select_from(cte).exists()
+
+
+def _count(fragment: Fragment, cte: CTE) -> ColumnElement[int]:
+    """Return how many rows a fragment gave, in the cheapest way: most of them give one or none."""
+    if fragment.returns:
+        return func.coalesce(cte.c.there, literal_column("0"))  # it is joined to the answer
+    if fragment.rows:
+        return select(func.count()).select_from(cte).scalar_subquery()
+    return cast(_gave_rows(cte), Integer)
 
 
 class PostgresDialect(Dialect):
@@ -124,18 +144,20 @@ class PostgresDialect(Dialect):
         """Return the one statement of a bundle."""
         found = self._bundles.get(bundle)
         if found is None:
-            found = CompiledBundle(bundle, self.compile(bundle.name, self._whole(bundle)), ())
-            self._bundles[bundle] = found
+            whole = self.compile(bundle.name, self._whole(bundle, waits=True))
+            together = self.compile(bundle.name, self._whole(bundle, waits=False))
+            found = self._bundles[bundle] = CompiledBundle(bundle, whole, (), together)
         return found
 
-    def _whole(self, bundle: Bundle) -> Executable:
+    def _whole(self, bundle: Bundle, *, waits: bool) -> Executable:
         ctes: dict[str, CTE] = {}
         columns: list[ColumnElement[Any]] = []
-        source: Any = select(literal_column("1").label("one")).subquery("always")
+        # Read first of all: what waits for a lock nevertheless (content that somebody else is storing) gives up soon.
+        limit = "1" if waits else f"set_config('lock_timeout', '{_PATIENCE_MS}', true)"
+        source: Any = select(literal_column(limit).label("one")).subquery("always")
         for fragment in bundle.fragments:
-            cte = ctes[fragment.name] = chain(fragment, ctes)
-            count = select(func.count()).select_from(cte).scalar_subquery()
-            columns.append(count.label(f"{fragment.name}__count"))
+            cte = ctes[fragment.name] = chain(fragment, ctes, waits=waits)
+            columns.append(_count(fragment, cte).label(f"{fragment.name}__count"))
             if fragment.returns:
                 source = source.outerjoin(cte, true())
                 columns += [cte.c[name].label(f"{fragment.name}__{name}") for name in fragment.returns]

@@ -47,6 +47,7 @@ class Job(Generic[R]):
         delay: (error, tries so far) -> seconds to wait before the next try, or None to give up.
         surrender: (error, whether a commit may have happened) -> the error the caller gets.
         urgent: it must not wait behind commands that wait for locks (renewing a lease).
+        order: hot jobs of one order (a run, or a thread) are committed in the order in which they were submitted.
 
     """
 
@@ -56,6 +57,7 @@ class Job(Generic[R]):
     delay: Callable[[RuntimePersistError, int], float | None]
     surrender: Callable[[RuntimePersistError, bool], RuntimePersistError]
     urgent: bool = False
+    order: str | None = None
 
 
 class Driver(ABC):

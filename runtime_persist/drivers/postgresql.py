@@ -3,8 +3,9 @@
 A hot command is one statement: Bind, Execute, Sync, and its reply. SQLAlchemy writes the statements once and is not
 on this path (the same statements through it cost 1.3 to 3.5 times as much).
 
-Nothing is kept in a database session: no setting, no session lock, no LISTEN, no temporary table. So it does not
-matter which session a pooler gives us, and a lost one is replaced without anybody noticing.
+Nothing that counts is kept in a database session: no setting but a hint to the planner, no session lock, no LISTEN, no
+temporary table. So it does not matter which session a pooler gives us, and a lost one is replaced without anybody
+noticing.
 """
 
 from __future__ import annotations
@@ -13,17 +14,19 @@ import asyncio
 import contextlib
 import threading
 import time
+from collections import deque
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from runtime_persist.dialects.url import asyncpg_address
 from runtime_persist.drivers.base import Driver, Hook, Job, Mode, arrays_of
+from runtime_persist.drivers.postgresql_batches import IN_FLIGHT_MAX, Batches, Item
 from runtime_persist.drivers.postgresql_pool import CONNECTIONS_MAX, CannotConnect, Connection, Pool, RepeatJob
 from runtime_persist.errors import Closed, ConnectionLost, RuntimePersistError
 from runtime_persist.plan import BundleCall, Call, Outcome, Plan, Row, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Sequence
 
     from runtime_persist.dialects import DatabaseUrl, Dialect
 
@@ -42,25 +45,37 @@ class PostgresDriver(Driver):
         super().__init__(url, dialect, hook)
         dsn, self._connect_timeout = asyncpg_address(url.location)
         self._loop = asyncio.new_event_loop()
-        self._pool = Pool(dsn, self._connect_timeout)
-        # Commands that wait for a locked row can use up the pool; a lease must be renewed all the same.
+        self._pool = Pool(dsn, self._connect_timeout, size=CONNECTIONS_MAX - IN_FLIGHT_MAX)
+        # Commands that wait for a locked row can use up the pool; a lease must be renewed all the same, and batches,
+        # which wait for no lock, must go on.
         self._urgent = Pool(dsn, self._connect_timeout, size=1)
+        self._batching = Pool(dsn, self._connect_timeout, size=IN_FLIGHT_MAX)
+        self._batches = Batches(self._answer, self._together)
+        self._arrived: deque[Item] = deque()
+        self._woken = False
         self._closing = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._thread = threading.Thread(target=self._serve, name="runtime-persist-postgresql", daemon=True)
         self._thread.start()
 
     def submit(self, job: Job[R]) -> Future[R]:
         """Run a job on the loop thread."""
         self.check_usable()
+        future: Future[R] = Future()
+        future.set_running_or_notify_cancel()  # it cannot be cancelled: what was sent goes on to its end
         with self._gate:
             self.check_usable()
-            return self._hand_over(self._attempts(job))
+            self._arrived.append(Item(job, future))
+            if not self._woken:  # what arrives together wakes the loop once
+                self._woken = True
+                self._loop.call_soon_threadsafe(self._take_in)
+        return future
 
     def close(self) -> None:
         """Let running jobs finish, then close the connections and stop the loop."""
         if not self.begin_to_close():
             return
-        self._hand_over(self._shut_down()).result()
+        asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -69,32 +84,82 @@ class PostgresDriver(Driver):
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
 
-    def _hand_over(self, work: Coroutine[Any, Any, R]) -> Future[R]:
-        """Run ``work`` on the loop. The future cannot be cancelled: what was sent goes on to its end."""
-        future: Future[R] = Future()
-        future.set_running_or_notify_cancel()
-
-        async def to_its_end() -> None:
-            try:
-                result = await work
-            except BaseException as error:  # noqa: BLE001 (whatever it is belongs to the caller)
-                future.set_exception(error)
+    def _take_in(self) -> None:
+        self._woken = False  # before looking: whoever still saw the mark is seen now
+        while self._arrived:
+            item = self._arrived.popleft()
+            if item.job.mode is Mode.HOT and not item.job.urgent:
+                self._batches.add(item)
             else:
-                future.set_result(result)
-
-        asyncio.run_coroutine_threadsafe(to_its_end(), self._loop)
-        return future
+                task = self._loop.create_task(self._answer(item))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+        self._batches.pump()
 
     async def _shut_down(self) -> None:
+        self._take_in()
         self._closing.set()  # whoever waits to try again gives up
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        await asyncio.gather(*others, return_exceptions=True)
-        await self._pool.close()
-        await self._urgent.close()
+        await self._batches.drained()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        for pool in (self._pool, self._urgent, self._batching):
+            await pool.close()
 
-    async def _attempts(self, job: Job[R]) -> R:
+    async def _answer(self, item: Item) -> None:
+        """Run a job to its end."""
+        try:
+            result = await self._attempts(item.job, maybe_committed=item.maybe_committed)
+        except BaseException as error:  # noqa: BLE001 (whatever it is belongs to the caller)
+            item.future.set_exception(error)
+        else:
+            item.future.set_result(result)
+
+    async def _together(self, batch: list[Item]) -> list[Item]:
+        """Run hot jobs of one kind in one transaction; return those that were not accepted there.
+
+        Their reasons are not told apart here: alone, a job may wait for its lock, is tried again, or is refused.
+        """
+        if not (self._pool.names and self._batching.names):
+            return batch  # behind a pooler without statement names an exchange holds one statement
+        plans = [item.job.plan() for item in batch]
+        calls = [step for step in map(next, plans) if isinstance(step, BundleCall)]
+        rows = await self._exchange(batch, calls)
+        if rows is None:
+            return batch
+        left: list[Item] = []
+        for item, plan, call, row in zip(batch, plans, calls, rows, strict=True):
+            try:
+                plan.send(_outcome(call, row))
+            except StopIteration as done:
+                item.future.set_result(done.value)
+                continue
+            except BaseException:  # noqa: BLE001, S110 (it is refused once more alone)
+                pass
+            plan.close()
+            left.append(item)
+        return left
+
+    async def _exchange(self, batch: list[Item], calls: list[BundleCall]) -> Sequence[Any] | None:
+        """Run the bundles of a batch; None: nothing was written, or the connection was lost and it may have been."""
+        together = self.dialect.bundle(calls[0].bundle).together
+        if together is None or len(calls) < len(batch):
+            return None
+        try:
+            for item in batch:
+                self.reached(f"{item.job.name}:before:{together.name}")
+            async with self._batching.connection(None) as connection:
+                rows: Sequence[Any] = await connection.fetch_many(together, [arrays_of(call) for call in calls])
+                return rows
+        except (CannotConnect, RepeatJob):
+            return None
+        except Exception as native:  # noqa: BLE001 (each job finds out alone what it means for it)
+            lost = isinstance(self.dialect.classify(native), ConnectionLost)
+            for item in batch:
+                item.maybe_committed = lost
+            return None
+
+    async def _attempts(self, job: Job[R], *, maybe_committed: bool = False) -> R:
         tries = 0
-        maybe_committed = False
         until: float | None = None
         while True:
             try:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 CONNECTIONS_MAX = 10
 _MISNAMED = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
 _LEAVING = "cannot switch to state"
+# Our statements find rows by key, whatever their parameters: planning them anew each time costs as much as running
+# them. Nothing depends on it.
+_HINTS = {"plan_cache_mode": "force_generic_plan"}
 # Array codecs are looked up in the catalogue at first use: done when a connection opens, not inside a command. The
 # look-up switches JIT off and on again for the session; inside a transaction that is rolled back it leaves nothing
 # behind, and a pooler keeps it on one server session.
@@ -91,19 +94,43 @@ class Connection:
                 raise RepeatJob(native) from native
         return await self._run(self._unnamed, compiled, "", arguments)
 
+    async def fetch_many(self, compiled: Compiled, each: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
+        """Run a statement that gives one row, once for each set of parameters, in one exchange and one transaction.
+
+        Raises:
+            RepeatJob: nothing ran.
+
+        """
+        arguments = [[filled[name] for name in compiled.order] for filled in map(compiled.filled, each)]
+        with self._not_leaving():
+            try:
+                statement = await self._prepared(self._named, compiled, compiled.server_name)
+                rows: Sequence[Any] = await statement.fetchmany(arguments)
+            except _MISNAMED as native:
+                self._pool.names = False
+                raise RepeatJob(native) from native
+            except asyncpg.InvalidCachedStatementError as native:
+                self.spent = True
+                raise RepeatJob(native) from native
+        return rows
+
     async def execute(self, command: str) -> None:
         """Run BEGIN, COMMIT or ROLLBACK (raises RepeatJob: it was not sent)."""
         with self._not_leaving():
             await self.raw.execute(command)
 
     async def _run(self, known: dict[str, Any], compiled: Compiled, name: str, arguments: list[Any]) -> Sequence[Any]:
-        statement = known.get(compiled.server_name)
         with self._not_leaving():
-            if statement is None:
-                # Without a name asyncpg only learns the types here and sends the text with every execution.
-                statement = known[compiled.server_name] = await self.raw.prepare(compiled.sql, name=name)
+            statement = await self._prepared(known, compiled, name)
             rows: Sequence[Any] = await statement.fetch(*arguments)
         return rows
+
+    async def _prepared(self, known: dict[str, Any], compiled: Compiled, name: str) -> Any:
+        statement = known.get(compiled.server_name)
+        if statement is None:
+            # Without a name asyncpg only learns the types here and sends the text with every execution.
+            statement = known[compiled.server_name] = await self.raw.prepare(compiled.sql, name=name)
+        return statement
 
     @contextlib.contextmanager
     def _not_leaving(self) -> Iterator[None]:
@@ -131,6 +158,7 @@ class Pool:
     def __init__(self, dsn: str, connect_timeout: float, size: int = CONNECTIONS_MAX) -> None:
         """Open nothing yet; at most ``size`` connections later."""
         self.names = True
+        self._hints = True
         self._dsn = dsn
         self._connect_timeout = connect_timeout
         self._slots = asyncio.Semaphore(size)
@@ -195,7 +223,7 @@ class Pool:
         if until is not None:
             seconds = min(seconds, max(until - time.monotonic(), _SHORTEST_CONNECT_SECONDS))
         async with asyncio.timeout(seconds):
-            raw = await asyncpg.connect(self._dsn, statement_cache_size=0, timeout=seconds)
+            raw = await self._connect(seconds)
             try:
                 _keep_alive(raw)
                 await raw.execute("START TRANSACTION READ ONLY")
@@ -205,6 +233,15 @@ class Pool:
                 raw.terminate()
                 raise
         return Connection(raw, self)
+
+    async def _connect(self, seconds: float) -> Any:
+        options: dict[str, Any] = {"statement_cache_size": 0, "timeout": seconds}
+        if self._hints:
+            try:
+                return await asyncpg.connect(self._dsn, server_settings=_HINTS, **options)
+            except (asyncpg.ProtocolViolationError, asyncpg.UndefinedObjectError):
+                self._hints = False  # a pooler that lets no settings through: it is only slower
+        return await asyncpg.connect(self._dsn, **options)
 
     def _give_back(self, connection: Connection) -> None:
         self._in_use -= 1

@@ -97,6 +97,19 @@ def _lock_thread(inputs: Inputs) -> Executable:
     )
 
 
+def _lock_known_thread(_: Inputs) -> Executable:
+    """Lock a thread that exists and was not deleted; where there is none, nothing is written."""
+    return (
+        select(threads.c.generation, threads.c.owner_run_id, threads.c.deleted_checkpoint_id)
+        .where(
+            threads.c.space == bind(threads.c.space),
+            threads.c.thread_hash == bind(threads.c.thread_hash),
+            threads.c.thread_id == bind(threads.c.thread_id),
+        )
+        .with_for_update()
+    )
+
+
 def _lock_owner(inputs: Inputs) -> Executable:
     return (
         select(*(runs.c[name] for name in _RUN_COLUMNS))
@@ -124,7 +137,12 @@ def _after(mark: ColumnElement[Any]) -> ColumnElement[bool]:
 
 
 _LOCK_RUN = Fragment("run", _lock_run, returns=_RUN_COLUMNS)
-_LOCK_THREAD = Fragment("thread", _lock_thread, returns=("generation", "owner_run_id", "deleted_checkpoint_id"))
+_LOCK_THREAD = Fragment(
+    "thread",
+    _lock_thread,
+    returns=("generation", "owner_run_id", "deleted_checkpoint_id"),
+    locks=_lock_known_thread,
+)
 _LOCK_OWNER = Fragment("owner", _lock_owner, source="thread", returns=_RUN_COLUMNS)
 _THREAD_FENCE = Fragment(FENCE, _thread_test, source="thread")
 
