@@ -46,6 +46,7 @@ class OwnedRun:
         stop_reason: why the run is being stopped, once a renewal brought it.
         answered: the answer stored at the head was taken up before: it must not answer the next question too.
         within: the run whose node started this one.
+        loop: the event loop whose tasks store its checkpoints, when it was called from one.
 
     """
 
@@ -73,11 +74,13 @@ class OwnedRun:
         self.stop_reason: str | None = None
         self.answered = False
         self.within: OwnedRun | None = None
+        self.loop: object | None = None
         self._error: RuntimePersistError | None = None
         self._lock = threading.Lock()
         self._controls: list[Drainable] = []
         self._on_stop: list[Callable[[str], None]] = []
         self._durable: OrderedDict[str, None] = OrderedDict()
+        self._sent: set[str] = set()
         self._waiting: dict[str, list[Future[bool]]] = {}
         self.scratch: OrderedDict[Any, Any] = OrderedDict()
         """Room for the journal: counters of the tasks in flight."""
@@ -172,9 +175,20 @@ class OwnedRun:
 
     # --- which checkpoints are durable --------------------------------------------------------------------------
 
+    def sent(self, checkpoint_id: str) -> None:
+        """Note that the commit of a checkpoint is on its way: it needs its caller no more."""
+        with self._lock:
+            self._sent.add(checkpoint_id)
+
+    def is_sent(self, checkpoint_id: str) -> bool:
+        """Return whether a checkpoint is committed, or its commit on its way."""
+        with self._lock:
+            return checkpoint_id in self._sent or checkpoint_id in self._durable
+
     def durable(self, checkpoint_id: str) -> None:
         """Note that a checkpoint of this thread is committed."""
         with self._lock:
+            self._sent.discard(checkpoint_id)
             self._durable[checkpoint_id] = None
             self._durable.move_to_end(checkpoint_id)
             if len(self._durable) > _DURABLE_REMEMBERED:

@@ -1,7 +1,9 @@
 """The durability barrier: an operation begins only when the checkpoint its task runs on is stored.
 
 Only then is its identity stable: after a crash the same checkpoint gives the same task ids (contract §4.4). The
-wait cannot deadlock: LangGraph submits that put before the task, and its executors are first in, first out.
+wait cannot deadlock: LangGraph submits that put before the task, and its executors are first in, first out. On an
+event loop that is not enough: a put may still wait there for the one before it, for ever while an operation blocks
+the loop. Such a call is refused at once.
 """
 
 from __future__ import annotations
@@ -48,12 +50,31 @@ def wait_durable(
         timer.cancel()
 
 
+def check_loop(owned: OwnedRun, checkpoint_id: str, name: str) -> Flow[None]:
+    """Refuse a blocking call on the event loop that has yet to send the checkpoint it would wait for.
+
+    Raises:
+        CheckpointNotDurable: it would wait for its own caller.
+
+    """
+    if owned.is_sent(checkpoint_id):
+        return
+    if (yield owned.stored(checkpoint_id)):
+        owned.durable(checkpoint_id)
+        return
+    msg = (
+        f"operation {name!r} was not started: it blocks the event loop that has yet to store checkpoint "
+        f"{checkpoint_id} it runs on; make it async (async def), call it by asyncio.to_thread, or call the graph with "
+        'durability="sync" (a subgraph with checkpointer=False stores none)'
+    )
+    raise CheckpointNotDurable(msg, checkpoint_id=checkpoint_id)
+
+
 def _give_up(durable: Future[bool], owned: OwnedRun, checkpoint_id: str, name: str, seconds: float) -> None:
     owned.forget_waiting(checkpoint_id, durable)
     if durable.set_running_or_notify_cancel():
         msg = (
             f"operation {name!r} was not started: checkpoint {checkpoint_id} it runs on was not stored within "
-            f"{seconds:g} s. A subgraph with checkpointer=False stores none; a blocking operation inside an async "
-            "node can hold up the event loop that stores it: make the operation async"
+            f"{seconds:g} s. A subgraph with checkpointer=False stores none"
         )
         durable.set_exception(CheckpointNotDurable(msg, checkpoint_id=checkpoint_id))

@@ -60,7 +60,8 @@ def operation(
         OperationUnsupported: durability="exit", or arguments or a result that the serializer cannot store.
         OperationMismatch: journalled under this identity with other arguments.
         OperationUnknown, OperationFailed: see above.
-        CheckpointNotDurable: the task's checkpoint was not stored in time; the function was not called.
+        CheckpointNotDurable: the task's checkpoint was not stored in time, or cannot be while a sync operation
+            blocks the event loop that stores it; the function was not called.
         LeaseLost, LeaseExpired, RunStopping: the run is not this process's any more, or is being stopped.
 
     """
@@ -112,7 +113,7 @@ class _Operation:
         place = current_place(self.name)
         if place is None:
             return self.function(*args, **self._given(kwargs, None))
-        begun = run(self._guarded(self._begin(place, args, kwargs)))
+        begun = run(self._guarded(self._begin(place, args, kwargs, blocks=True)))
         if not begun.call:
             return begun.value
         try:
@@ -126,7 +127,7 @@ class _Operation:
         place = current_place(self.name)
         if place is None:
             return await self.function(*args, **self._given(kwargs, None))
-        begun = await arun(self._guarded(self._begin(place, args, kwargs)))
+        begun = await arun(self._guarded(self._begin(place, args, kwargs, blocks=False)))
         if not begun.call:
             return begun.value
         try:
@@ -141,12 +142,14 @@ class _Operation:
             return kwargs
         return {**kwargs, _KEY: key or new_id()}
 
-    def _begin(self, place: Place, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flow[record.Begun]:
+    def _begin(
+        self, place: Place, args: tuple[Any, ...], kwargs: dict[str, Any], *, blocks: bool
+    ) -> Flow[record.Begun]:
         bound = self.signature.bind_partial(*args, **kwargs)
         bound.apply_defaults()
         arguments = {name: value for name, value in bound.arguments.items() if name != _KEY}
         ordinal = self.key(*args, **kwargs) if self.key is not None else place.ordinal(self.name)
-        return (yield from record.begin(place, self.name, str(ordinal), arguments, self.on_unknown))
+        return (yield from record.begin(place, self.name, str(ordinal), arguments, self.on_unknown, blocks=blocks))
 
     def _guarded(self, flow: Flow[R]) -> Flow[R]:
         """Run a flow of the journal; its errors pass through nodes and tools untouched."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from runtime_persist.errors import (
     OperationUnsupported,
     RuntimePersistError,
 )
-from runtime_persist.journal.barrier import wait_durable
+from runtime_persist.journal.barrier import check_loop, wait_durable
 from runtime_persist.model import limits
 from runtime_persist.model.ids import new_id
 from runtime_persist.model.keys import fingerprint
@@ -63,11 +64,15 @@ def begin(
     ordinal: str,
     arguments: Mapping[str, Any],
     on_unknown: str,
+    *,
+    blocks: bool,
 ) -> Flow[Begun]:
-    """Commit that a call is about to be made, or find what is stored about it."""
+    """Commit that a call is about to be made, or find what is stored about it; ``blocks`` the caller's thread."""
     owned = place.owned
     owned.check()
     said = _serialized(owned, name, "arguments", dict(arguments))
+    if blocks and _on_loop_of(owned):
+        yield from check_loop(owned, place.checkpoint_id, name)
     yield from wait_durable(owned, place.checkpoint_id, name)
     key = OperationKey(
         thread_id=owned.lease.thread_id,
@@ -98,6 +103,14 @@ def begin(
     if begun_by(command, receipt):
         return Begun(owned, name, command.operation_id, 1, command.idempotency_key, call=True)
     return (yield from _again(place, receipt.result, on_unknown))
+
+
+def _on_loop_of(owned: OwnedRun) -> bool:
+    """Return whether this thread runs the event loop that stores a run's checkpoints."""
+    try:
+        return asyncio.get_running_loop() is owned.loop
+    except RuntimeError:
+        return False
 
 
 def _again(place: Place, row: Mapping[str, Any], on_unknown: str) -> Flow[Begun]:

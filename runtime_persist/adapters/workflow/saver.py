@@ -7,6 +7,7 @@ write is fenced by the lease's epoch.
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import random
 from typing import TYPE_CHECKING, Any, Self
@@ -207,6 +208,8 @@ class WorkflowCheckpointAdapter(BaseCheckpointSaver[str]):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Do :meth:`get_tuple` from an event loop."""
+        if self._owned is not None:
+            self._owned.loop = asyncio.get_running_loop()  # LangGraph loads first of all, and stores from there
         return await arun(reading.get_tuple(self.context, config))
 
     def list(

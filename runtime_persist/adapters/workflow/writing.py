@@ -221,6 +221,7 @@ class _Scope:
             )
             # Noted where it is committed, not where the caller goes on: an operation that blocks the caller's event
             # loop waits for exactly this.
+            owned.sent(row.checkpoint_id)
             future.add_done_callback(lambda done: _note_durable(done, owned, row.checkpoint_id))
             yield future
             return
