@@ -54,9 +54,19 @@ class CommitCoordinator:
         order = getattr(command, "run_id", None) or getattr(command, "thread_id", None)
         return self._submit(spec.name, command.command_id, plan, mode, urgent=urgent, order=order)
 
-    def read(self, name: str, plan: Callable[[], Plan[R]], *, snapshot: bool = False) -> Future[R]:
-        """Run a plan that only reads; ``snapshot``: all its statements see one moment."""
-        return self._submit(name, name, plan, Mode.SNAPSHOT if snapshot else Mode.READ)
+    def read(
+        self, name: str, plan: Callable[[], Plan[R]], *, snapshot: bool = False, brief: bool = False
+    ) -> Future[R]:
+        """Run a plan that only reads.
+
+        Args:
+            name: for messages.
+            plan: makes the plan.
+            snapshot: all its statements see one moment.
+            brief: it reads a few rows by key.
+
+        """
+        return self._submit(name, name, plan, Mode.SNAPSHOT if snapshot else Mode.READ, brief=brief)
 
     def close(self) -> None:
         """Finish what is queued and let go of the database."""
@@ -71,6 +81,7 @@ class CommitCoordinator:
         *,
         urgent: bool = False,
         order: str | None = None,
+        brief: bool = False,
     ) -> Future[R]:
         return self._driver.submit(
             Job(
@@ -81,5 +92,6 @@ class CommitCoordinator:
                 surrender=lambda error, maybe: retry.surrender(error, command_id, maybe_committed=maybe),
                 urgent=urgent,
                 order=order,
+                brief=brief,
             ),
         )

@@ -48,6 +48,7 @@ class Job(Generic[R]):
         surrender: (error, whether a commit may have happened) -> the error the caller gets.
         urgent: it must not wait behind commands that wait for locks (renewing a lease).
         order: hot jobs of one order (a run, or a thread) are committed in the order in which they were submitted.
+        brief: it reads a few rows by key: a driver without a network may do it at once, where it was asked.
 
     """
 
@@ -58,6 +59,21 @@ class Job(Generic[R]):
     surrender: Callable[[RuntimePersistError, bool], RuntimePersistError]
     urgent: bool = False
     order: str | None = None
+    brief: bool = False
+
+
+class _Caller(threading.local):
+    """What the calling thread does next.
+
+    Attributes:
+        waits: it waits for what it submits and does nothing else meanwhile: it may as well do the work itself.
+
+    """
+
+    waits = False
+
+
+caller = _Caller()
 
 
 class Driver(ABC):

@@ -1,9 +1,13 @@
-"""SQLite: one writing connection on one thread, reads on connections of their own.
+"""SQLite: one writing connection under one lock, reads on connections of their own.
 
-The writer thread is the lock of the file inside this process; ``BEGIN IMMEDIATE`` is the lock between processes.
-While another process holds it, a command waits for as long as ``timeout`` in the URL says, counted from when it was
-sent; then it fails with StoreBusy and nothing is written. Between commands no lock is held.
-A command is acknowledged after COMMIT with ``synchronous=FULL``: what was acknowledged survives a power cut.
+Whoever holds the lock commits what is queued: the writer thread for callers on an event loop; a caller that would only
+wait does it itself when the lock is free, and takes the queue along (a thread hand-over costs more than the
+transaction). Reads by key are done where they are asked for: they wait for nobody.
+
+Between processes ``BEGIN IMMEDIATE`` is the lock. While another process holds it, a command waits for as long as
+``timeout`` in the URL says, counted from when it was sent; then it fails with StoreBusy and nothing is written. Between
+commands no lock is held. A command is acknowledged after COMMIT with ``synchronous=FULL``: what was acknowledged
+survives a power cut.
 
 Group commit: what queued while one transaction was being committed is committed together by the next, each command in
 a savepoint of its own, so that one that is refused takes nothing of its neighbours with it.
@@ -16,16 +20,16 @@ import queue
 import sqlite3
 import threading
 import time
+from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from runtime_persist.dialects.sqlite import with_list
 from runtime_persist.dialects.url import MEMORY
 from runtime_persist.drivers import sqlite_wal
-from runtime_persist.drivers.base import Driver, Hook, Job
+from runtime_persist.drivers.base import Driver, Hook, Job, caller
+from runtime_persist.drivers.sqlite_plan import PlanRunner
 from runtime_persist.errors import DatabaseUnavailable, RuntimePersistError, StoreBusy
 from runtime_persist.model import limits
-from runtime_persist.plan import BundleCall, Call, Outcome, Plan, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +45,7 @@ _WAL_PAUSE_SECONDS = 0.01
 _WAL_BYTES_KEPT = 4 * 1024 * 1024  # a log that grew while somebody read for long is cut back to this
 _STATEMENTS_CACHED = 256
 _BATCH_JOBS_MAX = 128
+_READERS_KEPT = 16
 
 _Item = tuple[Job[Any], float, Future[Any]]
 
@@ -68,22 +73,31 @@ class SqliteDriver(Driver):
             raise dialect.classify(error) from error
         if not self._memory and sqlite_wal.used_by_others(url.location):
             sqlite_wal.warn_once(url.location)
-        self._jobs: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
-        self._local = threading.local()
-        self._opened: list[sqlite3.Connection] = []
+        self._runner = PlanRunner(dialect, self.reached)
+        self._queue: deque[_Item] = deque()
+        self._writing = threading.Lock()  # whoever holds it is the writer
+        self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._free: deque[sqlite3.Connection] = deque()  # reading connections that nobody uses
         self._readers = None if self._memory else ThreadPoolExecutor(_READERS, "runtime-persist-read")
         self._thread = threading.Thread(target=self._work, name="runtime-persist-write", daemon=True)
         self._thread.start()
 
     def submit(self, job: Job[R]) -> Future[R]:
-        """Queue a write for the writer thread; reads go to the reading threads."""
+        """Run a job here and now where that is best, else queue it for the writing or a reading thread."""
         self.check_usable()
+        if not job.mode.writes and self._readers is not None:
+            return self._read(job, self._readers)
         future: Future[R] = Future()
         with self._gate:
             self.check_usable()
-            if not job.mode.writes and self._readers is not None:
-                return self._readers.submit(self._attempts, job, time.monotonic())
-            self._jobs.put((job, time.monotonic(), future))
+            self._queue.append((job, time.monotonic(), future))
+        # Who finds the lock taken leaves the job to its holder, who looks into the queue again behind the lock.
+        if self._writing.acquire(blocking=False):
+            if caller.waits:
+                self._lead()
+            else:
+                self._writing.release()
+                self._wake.put(True)
         return future
 
     def script(self, sql: str) -> None:
@@ -95,12 +109,13 @@ class SqliteDriver(Driver):
         """Run what is queued, then close all connections."""
         if not self.begin_to_close():
             return
-        self._jobs.put(None)
+        self._wake.put(False)
         self._thread.join()
         if self._readers is not None:
             self._readers.shutdown(wait=True)
-        for connection in [*self._opened, self._writer]:
-            connection.close()
+        with self._writing:  # somebody may be leading still
+            for connection in [*self._free, self._writer]:
+                connection.close()
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -127,34 +142,73 @@ class SqliteDriver(Driver):
         connection.execute("PRAGMA mmap_size=0")  # mapped pages made the WAL-reset fault worse
         return connection
 
-    def _reader(self) -> sqlite3.Connection:
-        if self._memory:
-            return self._writer
-        found: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if found is None:
-            found = self._local.connection = self._connect()
-            self._opened.append(found)
-        return found
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    def _read(self, job: Job[R], readers: ThreadPoolExecutor) -> Future[R]:
+        sent = time.monotonic()
+        if caller.waits or job.brief:
+            future: Future[R] = Future()
+            try:
+                future.set_result(self._once(job))
+            except sqlite3.Error:
+                pass  # busy, most likely: a thread that may wait tries again
+            except BaseException as error:  # noqa: BLE001 (whatever it is belongs to the caller)
+                future.set_exception(error)
+            if future.done():
+                return future
+        with self._gate:
+            self.check_usable()
+            return readers.submit(self._attempts, job, sent)
+
+    @contextlib.contextmanager
+    def _connection(self, job: Job[Any]) -> Iterator[sqlite3.Connection]:
+        """Lend the writing connection (its lock is held), or one to read with."""
+        if job.mode.writes or self._memory:
+            yield self._writer
+            return
+        try:
+            connection = self._free.pop()
+        except IndexError:
+            connection = self._connect()
+        try:
+            yield connection
+        finally:
+            if self._closed or len(self._free) >= _READERS_KEPT:
+                connection.close()
+            else:
+                self._free.append(connection)
+
+    # --- writing ----------------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        while (item := self._jobs.get()) is not None:
-            batch = [item for item in self._queued(item) if item[2].set_running_or_notify_cancel()]
-            together = len(batch) > 1 and all(job.mode.writes for job, _, _ in batch)
-            if not (together and self._commit_together(batch)):
-                for item in batch:
-                    self._commit_alone(*item)
+        """Commit what is queued, whenever somebody asks for it, until the driver is closed."""
+        open_ = True
+        while open_:
+            open_ = self._wake.get()
+            while self._queue:
+                with self._writing:
+                    self._commit_queued()
 
-    def _queued(self, first: _Item) -> list[_Item]:
-        """Return what is queued by now, in its order."""
-        batch = [first]
-        with contextlib.suppress(queue.Empty):
+    def _lead(self) -> None:
+        """Commit what is queued; the lock is held, and let go behind it."""
+        try:
+            self._commit_queued()
+        finally:
+            self._writing.release()
+        if self._queue:
+            self._wake.put(True)
+
+    def _commit_queued(self) -> None:
+        batch: list[_Item] = []
+        with contextlib.suppress(IndexError):
             while len(batch) < _BATCH_JOBS_MAX:
-                item = self._jobs.get_nowait()
-                if item is None:
-                    self._jobs.put(None)  # the end: nothing is queued behind it
-                    break
-                batch.append(item)
-        return batch
+                item = self._queue.popleft()
+                if item[2].set_running_or_notify_cancel():
+                    batch.append(item)
+        together = len(batch) > 1 and all(job.mode.writes for job, _, _ in batch)
+        if not (together and self._commit_together(batch)):
+            for item in batch:
+                self._commit_alone(*item)
 
     def _commit_alone(self, job: Job[Any], sent: float, future: Future[Any]) -> None:
         try:
@@ -188,7 +242,7 @@ class SqliteDriver(Driver):
         error: BaseException | None = None
         result = None
         try:
-            result = self._drive(self._writer, job)
+            result = self._runner.drive(self._writer, job)
         except sqlite3.Error:
             raise  # the transaction itself may be gone
         except BaseException as refused:  # noqa: BLE001 (belongs to its caller alone)
@@ -220,9 +274,8 @@ class SqliteDriver(Driver):
         return StoreBusy(msg, timeout=self._timeout)
 
     def _once(self, job: Job[R]) -> R:
-        connection = self._writer if job.mode.writes else self._reader()
-        with self._transaction(connection, job):
-            return self._drive(connection, job)
+        with self._connection(job) as connection, self._transaction(connection, job):
+            return self._runner.drive(connection, job)
 
     @contextlib.contextmanager
     def _transaction(self, connection: sqlite3.Connection, *jobs: Job[Any]) -> Iterator[None]:
@@ -243,51 +296,3 @@ class SqliteDriver(Driver):
     def _reached_by(self, jobs: list[Job[Any]], cut: str) -> None:
         for job in jobs:
             self.reached(f"{job.name}:{cut}")
-
-    def _drive(self, connection: sqlite3.Connection, job: Job[R]) -> R:
-        plan: Plan[R] = job.plan()
-        try:
-            step = next(plan)
-            while True:
-                if isinstance(step, Call):
-                    step = plan.send(self._call(connection, job, step))
-                else:
-                    step = plan.send(self._bundle(connection, job, step))
-        except StopIteration as done:
-            result: R = done.value
-            return result
-
-    def _call(self, connection: sqlite3.Connection, job: Job[Any], call: Call) -> list[Row]:
-        compiled = self.dialect.query(call.query)
-        if job.mode.writes:
-            self.reached(f"{job.name}:before:{compiled.name}")
-        if call.query.each is None:
-            return [dict(row) for row in connection.execute(compiled.sql, compiled.filled(call.params))]
-        parts = with_list(compiled, call.query.each, call.params)
-        return [dict(row) for sql, params in parts for row in connection.execute(sql, params)]
-
-    def _bundle(self, connection: sqlite3.Connection, job: Job[Any], call: BundleCall) -> Outcome:
-        counts: dict[str, int] = {}
-        values: dict[str, Row] = {}
-        known = dict(call.params)
-        for part in self.dialect.bundle(call.bundle).parts:
-            fragment = part.fragment
-            rows: list[Row] = []
-            count = 0
-            if fragment.source is None or counts[fragment.source]:
-                self.reached(f"{job.name}:before:{fragment.name}")
-                known.update(part.statement.constants)
-                if fragment.rows:
-                    given = [{**known, **row} for row in call.rows.get(fragment.name, ())]
-                    count = max(connection.executemany(part.statement.sql, given).rowcount, 0) if given else 0
-                else:
-                    cursor = connection.execute(part.statement.sql, known)
-                    rows = [dict(row) for row in cursor] if cursor.description else []
-                    count = len(rows) if cursor.description else cursor.rowcount
-            first = rows[0] if rows else dict.fromkeys(fragment.returns)
-            counts[fragment.name] = known[f"{fragment.name}__count"] = count
-            for column in fragment.returns:
-                known[f"{fragment.name}__{column}"] = first[column]
-            if rows and fragment.returns:
-                values[fragment.name] = first
-        return Outcome(counts, values)

@@ -14,6 +14,8 @@ from collections import deque
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from runtime_persist.drivers.base import caller
+
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
@@ -30,6 +32,7 @@ def wait(future: Future[T]) -> Flow[T]:
 
 def run(flow: Flow[R]) -> R:
     """Run a flow on this thread."""
+    before, caller.waits = caller.waits, True
     try:
         future = next(flow)
         while True:
@@ -42,6 +45,8 @@ def run(flow: Flow[R]) -> R:
     except StopIteration as done:
         value: R = done.value
         return value
+    finally:
+        caller.waits = before
 
 
 async def arun(flow: Flow[R]) -> R:

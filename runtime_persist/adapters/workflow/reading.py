@@ -121,6 +121,7 @@ def _read(saver: SaverContext, place: Place) -> Flow[Stored | None]:
                 place.checkpoint_id,
                 encoding.addresses,
             ),
+            brief=True,
         )
         if found is None or all(a in found.contents for a in encoding.addresses(found.row, found.writes)):
             break

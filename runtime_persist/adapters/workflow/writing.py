@@ -93,6 +93,7 @@ def _parent(saver: SaverContext, place: Place) -> Flow[Manifest | None]:
     body = yield engine.coordinator.read(
         "read_parent",
         lambda: queries.body(engine.space, place.thread_id, place.ns, place.checkpoint_id or ""),
+        brief=True,
     )
     return None if body is None else encoding.manifest_of(body, saver.serde)
 
