@@ -43,6 +43,14 @@ INVOCATIONS_REMEMBERED_MAX: Final = 4_096
 NAMESPACES_REMEMBERED_MAX: Final = 256
 """Namespaces that a caller without a runtime (a thread or task that only calls the saver) is remembered with."""
 
+DELETE_MARKS_KEPT_DAYS: Final = 30.0
+"""How long a late write can tell that its thread was deleted."""
+
+DELETE_MARKS_KEPT_DAYS_MAX: Final = 36_500.0
+
+DELETE_MARKS_ROWS_MAX: Final = 1_000
+"""Marks that one transaction deletes."""
+
 MANIFESTS_CACHED_MAX: Final = 4_096
 PAGE_ROWS: Final = 256
 """Checkpoints of one page of a listing: three statements (checkpoints, their writes, their content)."""

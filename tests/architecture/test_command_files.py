@@ -44,6 +44,7 @@ GUARDS = {
     "request_stop": "control",
     "answer_question": "control",
     "resolve_unknown": "control",
+    "expire_delete_marks": "control",
     "put_thread_checkpoint": "thread",
     "put_thread_writes": "thread",
     "replace_thread_checkpoint": "thread",

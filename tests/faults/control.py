@@ -8,6 +8,7 @@ from runtime_persist.commands.copy_thread import CopyThread
 from runtime_persist.commands.create_space import CreateSpace
 from runtime_persist.commands.delete_runs_checkpoints import DeleteRunsCheckpoints
 from runtime_persist.commands.delete_thread import DeleteThread
+from runtime_persist.commands.expire_delete_marks import ExpireDeleteMarks
 from runtime_persist.commands.finalize_run import FinalizeRun
 from runtime_persist.commands.import_thread import ImportThread
 from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
@@ -104,6 +105,12 @@ def a_replacement(stage: Stage) -> Prepared:
     other = acts.checkpoint_row(stage, None, "other state")
     row = replace(other, checkpoint_id=first.row.checkpoint_id)
     return Prepared(ReplaceThreadCheckpoint(row=row, **acts.thread(stage)))
+
+
+def an_old_mark(stage: Stage) -> Prepared:
+    """Of a thread that was deleted; no mark is kept at all."""
+    acts.commit(stage, a_deletion(stage).command)
+    return Prepared(ExpireDeleteMarks(kept_us=0, rows_max=1_000, **base(stage)))
 
 
 def a_copy(stage: Stage) -> Prepared:
@@ -225,6 +232,11 @@ def is_deleted(stage: Stage, prepared: Prepared, committed: bool) -> None:
     assert {name: len(found) for name, found in mine.items() if found} == {}
 
 
+def is_forgotten(stage: Stage, prepared: Prepared, committed: bool) -> None:
+    scenarios.again(stage, prepared, committed)
+    assert acts.check(stage)["threads"] == []
+
+
 def is_copied(stage: Stage, prepared: Prepared, committed: bool) -> None:
     """The copy's operation is unknown: an effect of the source never fires again there."""
     scenarios.again(stage, prepared, committed)
@@ -272,6 +284,7 @@ CONTROL = (
     ),
     Scenario("resolve_unknown", a_resolution, goes_on, scenarios.receipts),
     Scenario("delete_thread", a_deletion, is_deleted, scenarios.receipts),
+    Scenario("expire_delete_marks", an_old_mark, is_forgotten, scenarios.receipts),
     Scenario("copy_thread", a_copy, is_copied, scenarios.receipts),
     Scenario("import_thread", an_import, is_imported, scenarios.receipts),
     Scenario("prune_thread", a_pruning, is_pruned, scenarios.receipts),

@@ -358,6 +358,25 @@ class WorkflowCheckpointAdapter(BaseCheckpointSaver[str]):
         """Do :meth:`prune` from an event loop."""
         await arun(upkeep.prune(self.context, thread_ids, strategy))
 
+    def expire_delete_marks(self, *, days: float = limits.DELETE_MARKS_KEPT_DAYS) -> int:
+        """Forget the deleted threads of this space whose deletion is that long ago; return how many.
+
+        A deleted thread leaves a mark without its id, by which a late write is refused (ThreadDeleted). Call this now
+        and then (``runtime-persist db expire-delete-marks``): nothing else removes the marks.
+
+        Args:
+            days: how long a mark is kept, by the database's clock; at least as long as a writer may be late.
+
+        Raises:
+            InvalidInput: ``days`` is no number from 0 to 36,500.
+
+        """
+        return run(upkeep.expire_delete_marks(self.context, days))
+
+    async def aexpire_delete_marks(self, *, days: float = limits.DELETE_MARKS_KEPT_DAYS) -> int:
+        """Do :meth:`expire_delete_marks` from an event loop."""
+        return await arun(upkeep.expire_delete_marks(self.context, days))
+
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:

@@ -11,9 +11,11 @@ from runtime_persist.adapters.workflow.reading import in_thread
 from runtime_persist.adapters.workflow.writing import delete_thread
 from runtime_persist.commands.copy_thread import CopyThread
 from runtime_persist.commands.delete_runs_checkpoints import DeleteRunsCheckpoints
+from runtime_persist.commands.expire_delete_marks import ExpireDeleteMarks
 from runtime_persist.commands.prune_thread import PruneThread
 from runtime_persist.engine.ownership import thread_of
-from runtime_persist.errors import StaleWriter
+from runtime_persist.errors import InvalidInput, StaleWriter
+from runtime_persist.model import limits
 from runtime_persist.model.ids import new_id, thread_id_of
 from runtime_persist.queries import history as queries
 
@@ -24,12 +26,14 @@ if TYPE_CHECKING:
 
     from runtime_persist.adapters.workflow.core import SaverContext
     from runtime_persist.commands.prune_thread import Snapshot
+    from runtime_persist.coordinator import CommitReceipt
     from runtime_persist.engine import Flow
     from runtime_persist.plan import Row
     from runtime_persist.queries.history import Inventory
 
 STRATEGIES = ("keep_latest", "delete")
 _TRIES = 5
+_DAY_US = 86_400_000_000
 
 
 def delete_for_runs(saver: SaverContext, run_ids: Sequence[str]) -> Flow[None]:
@@ -58,6 +62,32 @@ def copy_thread(saver: SaverContext, source: str, target: str) -> Flow[None]:
             **thread_of(engine, target),
         )
     )
+
+
+def expire_delete_marks(saver: SaverContext, days: float) -> Flow[int]:
+    """Forget which threads were deleted that long ago, some marks a transaction; return how many."""
+    kept_us = _days_us(days)
+    engine, expired = saver.core.engine, 0
+    while True:
+        receipt: CommitReceipt = yield engine.coordinator.commit(
+            ExpireDeleteMarks(
+                space=engine.space,
+                command_id=new_id(),
+                kept_us=kept_us,
+                rows_max=limits.DELETE_MARKS_ROWS_MAX,
+            )
+        )
+        found = int(receipt.result["expired"])
+        expired += found
+        if found < limits.DELETE_MARKS_ROWS_MAX:
+            return expired
+
+
+def _days_us(days: object) -> int:
+    if isinstance(days, int | float) and 0 <= days <= limits.DELETE_MARKS_KEPT_DAYS_MAX:
+        return int(days * _DAY_US)
+    msg = f"days must be a number from 0 to {limits.DELETE_MARKS_KEPT_DAYS_MAX:g}, not {days!r}"
+    raise InvalidInput(msg, days=repr(days))
 
 
 def prune(
