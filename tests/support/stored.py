@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from runtime_persist.contentstore import unpack
+from tests.fixtures.raw import PostgresRaw
 
 
 def stored(raw: Any, url: str) -> bytes:
@@ -22,3 +23,14 @@ def stored(raw: Any, url: str) -> bytes:
         place = Path(url.removeprefix("sqlite:///"))
         found += [path.read_bytes() for path in place.parent.glob(f"{place.name}*")]
     return b"\0".join(found)
+
+
+def files(raw: Any) -> bytes:
+    """The files of a PostgreSQL database with the server's write-ahead log (of SQLite: nothing beside ``stored``)."""
+    if getattr(raw, "database", type(raw)) is not PostgresRaw:
+        return b""
+    raw.rows("CHECKPOINT")
+    place = Path(raw.value("SELECT current_setting('data_directory') AS place"))
+    own = raw.value("SELECT oid FROM pg_database WHERE datname = current_database()")
+    found = [*(place / "base" / str(own)).iterdir(), *(place / "pg_wal").iterdir()]
+    return b"\0".join(path.read_bytes() for path in found if path.is_file())

@@ -19,7 +19,8 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from runtime_persist.adapters.workflow.encoding import Place
 from runtime_persist.dialects import parse_url
-from runtime_persist.errors import InvalidInput, MissingDependency
+from runtime_persist.engine.payloads import loaded
+from runtime_persist.errors import CheckpointCorrupt, InvalidInput, MissingDependency, UntrustedType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -76,8 +77,27 @@ class _Reader:
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         kind, content = data[0] or "json", bytes(data[1] or b"")
         if kind == "json":
-            return self._json.loads_typed((kind, content))
-        return self._serde.loads_typed((kind, content))
+            return _revived(loaded(self._json, kind, content, "a value of the source"))
+        return loaded(self._serde, kind, content, "a value of the source")
+
+
+def _revived(value: Any) -> Any:
+    """Return what legacy JSON stood for; LangGraph leaves the record of a class it does not make as a dict.
+
+    Raises:
+        UntrustedType: there is such a record in it.
+
+    """
+    waiting = [value]
+    while waiting:
+        found = waiting.pop()
+        if type(found) is dict and "lc" in found and found.get("type") == "constructor":
+            name = ".".join(map(str, found.get("id") or ()))
+            msg = f"a value of the source is a {name} in legacy JSON, which is not made again"
+            raise UntrustedType(msg, type=name, reason="JSON constructors are never called")
+        if type(found) in (dict, list):
+            waiting += found.values() if type(found) is dict else found
+    return value
 
 
 class _Tables:
@@ -142,12 +162,19 @@ class _Sqlite(_Tables):
             CheckpointTuple(
                 place.config(one),
                 self._serde.loads_typed((kind, data)),
-                orjson.loads(metadata) if metadata else {},
+                self._metadata(metadata),
                 place.config(parent) if parent else None,
             )
             for one in ids
             for parent, kind, data, metadata in self._rows(sql, thread_id, ns, one)
         ]
+
+    def _metadata(self, data: Any) -> Any:
+        try:
+            return orjson.loads(data) if data else {}
+        except orjson.JSONDecodeError as error:
+            msg = "the metadata of a checkpoint of the source is no JSON"
+            raise CheckpointCorrupt(msg) from error
 
 
 class _Postgres(_Tables):
