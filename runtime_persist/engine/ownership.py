@@ -179,8 +179,17 @@ def own(
     return owned
 
 
-def started_within(engine: Engine, owned: OwnedRun, outer: OwnedRun) -> Flow[None]:
-    """Note that a node of ``outer`` started this run, and renew ``outer``: its lease ends last.
+def renew(owned: OwnedRun) -> Flow[None]:
+    """Renew a lease now, and after it that of the run whose node started this one (raises LeaseLost, LeaseExpired)."""
+    at: OwnedRun | None = owned
+    while at is not None:
+        sent = time.monotonic()
+        at.renewed(sent, (yield at.send_renewal()))
+        at = at.within
+
+
+def started_within(engine: Engine, owned: OwnedRun, outer: OwnedRun | None) -> Flow[None]:
+    """Note that a node of ``outer`` (None: no node) started this run, and renew ``outer``: its lease ends last.
 
     When the process dies, whoever takes ``outer`` over runs that node again, and finds this run's thread free.
 
@@ -188,13 +197,11 @@ def started_within(engine: Engine, owned: OwnedRun, outer: OwnedRun) -> Flow[Non
         LeaseLost, LeaseExpired: ``outer`` is somebody else's; this run has ended as failed.
 
     """
+    if outer is None:
+        return
     owned.within = outer
-    at: OwnedRun | None = outer
     try:
-        while at is not None:
-            sent = time.monotonic()
-            at.renewed(sent, (yield at.send_renewal()))
-            at = at.within
+        yield from renew(outer)
     except RuntimePersistError as error:
         yield from give_up(engine, owned, error)
         raise

@@ -4,6 +4,7 @@ import pytest
 from langgraph.config import get_config
 
 from runtime_persist.commands.renew_lease import RenewLease
+from runtime_persist.commands.start_owned_run import StartOwnedRun
 from runtime_persist.errors import LeaseLost, ThreadMismatch, ThreadOwned
 from tests.fixtures.raw import wait_until
 from tests.support.graphs import chain, config, says
@@ -116,6 +117,25 @@ async def test_an_outer_run_that_lost_its_lease_starts_nothing(runtime, way, raw
 
     with pytest.raises(LeaseLost):
         await way(outer_of(runtime, way, call), "invoke", HELLO, config())
+    assert ran == []
+    assert list(await ends(runtime, way)) == ["t"]
+
+
+async def test_an_outer_run_that_loses_its_lease_while_it_starts_one_leaves_none_running(
+    runtime, way, raw, monkeypatch
+):
+    ran = []
+    inner = runtime.bind(chain({"node": ran.append}), name="inner")
+    commit = runtime.engine.coordinator.commit
+
+    def watched(command):
+        if isinstance(command, StartOwnedRun) and command.thread_id == "inner thread":
+            raw.rows("UPDATE rp_runs SET epoch = epoch + 1 WHERE thread_id = 't'")
+        return commit(command)
+
+    monkeypatch.setattr(runtime.engine.coordinator, "commit", watched)
+    with pytest.raises(LeaseLost):
+        await way(outer_of(runtime, way, inner.invoke), "invoke", HELLO, config())
     assert ran == []
     assert (await ends(runtime, way))["inner thread"] == ("failed", "LEASE_LOST", "released")
 

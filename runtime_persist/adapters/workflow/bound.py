@@ -8,7 +8,7 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command
 
 from runtime_persist.adapters.workflow import reading, upkeep
-from runtime_persist.adapters.workflow.execution import Execution, bound_copy, execution, nested, reentry
+from runtime_persist.adapters.workflow.execution import Execution, bound_copy, execution, outer_run, reentry
 from runtime_persist.engine import Flow, arun, ownership, run
 from runtime_persist.errors import InvalidInput, NothingToClaim
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from langgraph.pregel import Pregel
 
     from runtime_persist.adapters.workflow.saver import WorkflowCheckpointAdapter
+    from runtime_persist.engine import OwnedRun
 
 _READS: Final = frozenset(
     {
@@ -174,11 +175,12 @@ class BoundGraph:
         if place.ns:
             msg = f"a run is of a whole thread; checkpoint_ns={place.ns!r} cannot be invoked"
             raise InvalidInput(msg)
+        outer = yield from outer_run()
         control = control or RunControl()
         retry_of: str | None = None
         if place.checkpoint_id is None and (given is None or isinstance(given, Command)):
             try:
-                return (yield from self._continue(given, own, place.thread_id, control))
+                return (yield from self._continue(given, own, place.thread_id, control, outer))
             except NothingToClaim as nothing:
                 retry_of = nothing.details["last_run_id"]
         engine, serde = self._saver.engine, self._saver.serde
@@ -192,7 +194,7 @@ class BoundGraph:
             retry_of_run_id=retry_of,
         )
         owned = yield from ownership.start(engine, serde, asked, place.thread_id)
-        yield from nested(engine, owned)
+        yield from ownership.started_within(engine, owned, outer)
         return execution(self._saver, owned, self._graph, given, own, control, place.checkpoint_id)
 
     def _continue(
@@ -201,6 +203,7 @@ class BoundGraph:
         config: RunnableConfig,
         thread_id: str,
         control: RunControl,
+        outer: OwnedRun | None,
     ) -> Flow[Execution]:
         saver = self._saver
         answer = None
@@ -209,7 +212,7 @@ class BoundGraph:
             answer = {"checkpoint_id": head.checkpoint["id"] if head else None, "command": given}
         engine = saver.engine
         owned = yield from ownership.proceed(engine, saver.serde, thread_id, self.run_name, answer)
-        yield from nested(engine, owned)
+        yield from ownership.started_within(engine, owned, outer)
         return (yield from reentry(saver, owned, self._graph, config, control))
 
 

@@ -153,12 +153,19 @@ def bound_copy(
     return bound
 
 
-def nested(engine: Engine, owned: OwnedRun) -> Flow[None]:
-    """Settle whose node a new owned run was started in, if in any (raises what :func:`started_within` does)."""
+def outer_run() -> Flow[OwnedRun | None]:
+    """Return the run in whose node the caller is (None: in none), once it is sure that it is still this process's.
+
+    Raises:
+        LeaseLost, LeaseExpired: it is not; nothing of it may start a run.
+
+    """
     ambient = (var_child_runnable_config.get() or {}).get("configurable") or {}
     outer = getattr(ambient.get("__pregel_checkpointer"), "owned_run", None)
-    if isinstance(outer, OwnedRun):
-        yield from ownership.started_within(engine, owned, outer)
+    if not isinstance(outer, OwnedRun):
+        return None
+    yield from ownership.renew(outer)
+    return outer
 
 
 def execution(
