@@ -11,6 +11,7 @@ from sqlalchemy.types import BigInteger
 
 from runtime_persist.dialects.sql import among, bind, words
 from runtime_persist.plan import Plan, Query, Row, many, one_or_none
+from runtime_persist.queries.with_writes import row_and_writes
 from runtime_persist.schema import blobs, checkpoints, heads, writes
 
 LAST = "\U0010ffff"
@@ -140,15 +141,10 @@ def one(
     addresses: Addresses,
 ) -> Plan[Stored | None]:
     """Read a checkpoint (None: the head of the namespace) with its writes and content."""
-    key = {"space": space, "thread_id": thread_id, "checkpoint_ns": ns}
-    if checkpoint_id is None:
-        row = yield from one_or_none(READ_HEAD, **key)
-    else:
-        row = yield from one_or_none(READ_CHECKPOINT, **key, checkpoint_id=checkpoint_id)
+    row, own = yield from row_and_writes(space, thread_id, ns, checkpoint_id)
     if row is None:
         return None
-    found = yield from _complete(space, owner, [row], addresses)
-    return found[0]
+    return Stored(row, own, (yield from read_blobs(space, owner, addresses(row, own))))
 
 
 def body(space: str, thread_id: str, ns: str, checkpoint_id: str) -> Plan[bytes | None]:

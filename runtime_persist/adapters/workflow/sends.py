@@ -43,9 +43,11 @@ def attach(saver: SaverContext, read: Sequence[tuple[Row, CheckpointTuple]]) -> 
     sent: dict[tuple[str, str, str], list[Row]] = yield coordinator.read("pending_sends", lambda: _sent(engine, places))
     refs = {id(one): PayloadRef.decoded(one["value"]) for rows in sent.values() for one in rows}
     wanted = [ref.address for ref in refs.values() if ref.address is not None]
-    contents = yield coordinator.read(
-        "pending_sends", lambda: checkpoint_queries.read_blobs(engine.space, engine.owner, wanted)
-    )
+    contents: Mapping[bytes, bytes] = {}
+    if wanted:
+        contents = yield coordinator.read(
+            "pending_sends", lambda: checkpoint_queries.read_blobs(engine.space, engine.owner, wanted)
+        )
     for row, found in old:
         sends = sent.get((row["thread_id"], row["checkpoint_ns"], row["parent_id"]))
         if sends is None:
