@@ -1,7 +1,8 @@
-"""Write the pages that are drawn from data: states.md, errors.md, commands.md (a test fails when one is stale)."""
+"""Write the pages that are drawn from data (a test fails when one is stale): see PAGES."""
 
 from __future__ import annotations
 
+import runpy
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,7 +57,42 @@ def commands() -> str:
     return text
 
 
-PAGES = {"states.md": states, "errors.md": error_page, "commands.md": commands}
+_PAINS = """\
+# What users suffered from
+
+Faults of checkpointers and durable execution that users reported, what is promised here, and the tests that show it
+with exactly that outcome, on SQLite and on PostgreSQL where the fault is not one database's own. Drawn from
+`tests/user_pains/rows.py`. Time and throughput are measured in `bench/` under the row's id; tests check what can be
+counted: statements, round trips, locks, bytes, memory.
+"""
+
+
+def user_pains() -> str:
+    """Return the page of what users suffered from."""
+    data = runpy.run_path(str(HERE.parent / "tests" / "user_pains" / "rows.py"))
+    text = _PAINS
+    for letter, title in data["GROUPS"].items():
+        text += f"\n## {title}\n\n| row | what happened | what is promised | tests | bench |\n|---|---|---|---|---|\n"
+        for name, row in data["ROWS"].items():
+            if name.startswith(letter):
+                tests = "<br>".join(_link(test) for test in row.tests)
+                bench = f"`{name}`: {row.bench}" if row.bench else ""
+                text += f"| {name} | {row.title} | {row.promise} | {tests} | {bench} |\n"
+    return text
+
+
+def _link(test: str) -> str:
+    """Return a test as a link to its file: the name is long enough without the path."""
+    file, _, name = test.partition("::")
+    return f"[{file}](../tests/{file})::`{name}`"
+
+
+PAGES = {
+    "states.md": states,
+    "errors.md": error_page,
+    "commands.md": commands,
+    "user-pains.md": user_pains,
+}
 
 
 def main() -> None:

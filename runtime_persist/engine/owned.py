@@ -6,7 +6,7 @@ import threading
 import time
 from collections import OrderedDict
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from runtime_persist.commands.renew_lease import RenewLease
 from runtime_persist.errors import Fenced, LeaseExpired, RunStopping, RuntimePersistError
@@ -32,6 +32,19 @@ class Drainable(Protocol):
         """Ask for it."""
 
 
+class Branch(NamedTuple):
+    """What a run makes of a thread when it begins at a checkpoint that the thread has left behind.
+
+    Attributes:
+        checkpoint_id: the root's checkpoint it begins at.
+        name: what the journal calls the operations of that checkpoint's tasks by, besides the tasks' own names.
+
+    """
+
+    checkpoint_id: str
+    name: str
+
+
 class OwnedRun:
     """Shared by the session, the journal, the heartbeats and whoever executes the run.
 
@@ -45,6 +58,7 @@ class OwnedRun:
         renewed_at: monotonic seconds of the last successful renewal (its sending).
         stop_reason: why the run is being stopped, once a renewal brought it.
         answered: the answer stored at the head was taken up before: it must not answer the next question too.
+        branch: the branch it makes, when it began at an old checkpoint.
         within: the run whose node started this one.
         loop: the event loop whose tasks store its checkpoints, when it was called from one.
 
@@ -73,6 +87,7 @@ class OwnedRun:
         self.renewed_at = time.monotonic()
         self.stop_reason: str | None = None
         self.answered = False
+        self.branch: Branch | None = None
         self.within: OwnedRun | None = None
         self.loop: object | None = None
         self._error: RuntimePersistError | None = None

@@ -24,7 +24,9 @@ class Place:
 
     Attributes:
         owned: the run.
-        checkpoint_ns: namespace including the task id; right also inside node error handlers.
+        checkpoint_ns: namespace including the task id; right also inside node error handlers. In the tasks of the old
+            checkpoint that a run began at, the run's branch follows: they have the same ids as in the branch that the
+            thread has left, whose operations are not theirs.
         checkpoint_id: the checkpoint the task runs on: the operation waits until it is durable.
         node_attempt: LangGraph's number of the node's try (RetryPolicy).
         scratch: identity of this execution of the task: ordinals begin anew with each.
@@ -86,8 +88,15 @@ def current_place(name: str) -> Place | None:
         raise OperationUnsupported(msg, name=name)
     return Place(
         owned,
-        configurable["checkpoint_ns"],
+        _namespace(owned, configurable),
         info.checkpoint_id,
         info.node_attempt,
         configurable.get("__pregel_scratchpad"),
     )
+
+
+def _namespace(owned: OwnedRun, configurable: Mapping[str, Any]) -> str:
+    ns: str = configurable["checkpoint_ns"]
+    branch = owned.branch
+    root = (configurable.get("checkpoint_map") or {}).get("")
+    return f"{ns}@{branch.name}" if branch is not None and branch.checkpoint_id == root else ns

@@ -136,8 +136,6 @@ def test_binding_leaves_the_graph_as_it_was(runtime):
     assert graph.invoke({"log": []})["log"] == ["x"]
     assert bound.run_name == "g"
     assert set(bound.get_graph().nodes) == {"__start__", "node", "__end__"}
-    with pytest.raises(AttributeError, match="batch"):
-        _ = bound.batch
 
 
 @pytest.mark.parametrize("thread_id", ["", "a\0b", "x" * 1_025, b"t"], ids=["empty", "NUL", "long", "bytes"])

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import contextlib
+from typing import TYPE_CHECKING, Any
 
+from langchain_core.runnables.config import get_config_list
 from langgraph.runtime import RunControl
 from langgraph.types import Command
 
 from runtime_persist.adapters.workflow import reading, upkeep
-from runtime_persist.adapters.workflow.execution import Execution, bound_copy, execution, outer_run, reentry
+from runtime_persist.adapters.workflow.bound_state import GraphState
+from runtime_persist.adapters.workflow.execution import Execution, branch_of, execution, outer_run, reentry
+from runtime_persist.adapters.workflow.starting import start_of
+from runtime_persist.adapters.workflow.turns import Outcome, aoutcomes, in_order, outcomes
 from runtime_persist.engine import Flow, arun, ownership, run
-from runtime_persist.errors import InvalidInput, NothingToClaim
+from runtime_persist.errors import NothingToClaim
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 
     from langchain_core.runnables import RunnableConfig
     from langgraph.pregel import Pregel
@@ -21,23 +26,18 @@ if TYPE_CHECKING:
     from runtime_persist.adapters.workflow.saver import WorkflowCheckpointAdapter
     from runtime_persist.engine import OwnedRun
 
-_READS: Final = frozenset(
-    {
-        "get_state", "aget_state", "get_state_history", "aget_state_history", "update_state", "aupdate_state",
-        "bulk_update_state", "abulk_update_state", "get_graph", "aget_graph", "get_subgraphs", "aget_subgraphs",
-        "get_input_schema", "get_output_schema", "get_input_jsonschema", "get_output_jsonschema", "input_schema",
-        "output_schema", "nodes", "channels", "name", "config", "config_schema", "stream_mode", "store", "builder",
-    },
-)  # fmt: skip
-"""What is handed on to the graph under the optimistic saver: reading, and a person's edits (thread-guarded)."""
 
-
-class BoundGraph:
+class BoundGraph(GraphState):
     """A compiled graph whose calls are runs. The graph it was made from is untouched.
 
     ``invoke(input)`` starts a run; ``invoke(None)`` and ``invoke(Command(resume=…))`` continue the thread's open
     run (one that waits, or whose lease ran out); with no open run they start one that names the last as
-    ``retry_of_run_id``. The config must name a ``thread_id``.
+    ``retry_of_run_id``. The config must name a ``thread_id``. A ``checkpoint_id`` in it starts a run at that
+    checkpoint, also at one inside a subgraph; an answer (``Command(resume=…)``) at the latest checkpoint continues the
+    open run.
+
+    It is a LangChain ``Runnable``: each call that ``batch``, ``astream_events``, ``with_retry``, a chain or a tool
+    makes of it is a run.
 
     Called inside a node of another bound graph it is a run of its own, with a lease of its own for its thread; losing
     that lease fails this call only.
@@ -50,9 +50,7 @@ class BoundGraph:
         name: str,
     ) -> None:
         """Use ``runtime.bind(graph, name=…)``."""
-        self._graph = graph
-        self._saver = saver.for_graph(graph)
-        self._plain = bound_copy(graph, self._saver)
+        super().__init__(graph, saver.for_graph(graph))
         self.run_name = name
 
     def invoke(
@@ -138,6 +136,102 @@ class BoundGraph:
         except BaseException as error:  # noqa: BLE001 (settled, then raised)
             raise_settled(error, await arun(call.broken(error)))
 
+    # --- many inputs ------------------------------------------------------------------------------------------------
+
+    def batch(
+        self,
+        inputs: Sequence[Any],
+        config: RunnableConfig | Sequence[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **options: Any,
+    ) -> list[Any]:
+        """Invoke each input as a run of its own and return the outputs in the order of the inputs.
+
+        Threads go on in parallel. Inputs of one thread are taken one after the other, in their order, as if each were
+        invoked when the one before it ended, however that ended.
+
+        Args:
+            inputs: the inputs.
+            config: one for each input, or one for all (then they are turns of one thread); the first one's
+                ``max_concurrency`` is how many runs go on at once.
+            return_exceptions: return the exceptions in their places. Otherwise the first one, in the order of the
+                inputs, is raised, but not before every input was run.
+            options: LangGraph's, as for :meth:`invoke`.
+
+        Raises:
+            ValueError: as many configs as inputs are needed.
+            InvalidThreadId: one of the configs names no usable thread; nothing was run.
+
+        """
+        found = list(self._outcomes(inputs, config, options))
+        return in_order(found, return_exceptions=return_exceptions)
+
+    async def abatch(
+        self,
+        inputs: Sequence[Any],
+        config: RunnableConfig | Sequence[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **options: Any,
+    ) -> list[Any]:
+        """Do :meth:`batch` from an event loop; cancelling it leaves the runs cancelled that were not finished."""
+        found = [one async for one in self._aoutcomes(inputs, config, options)]
+        return in_order(found, return_exceptions=return_exceptions)
+
+    def batch_as_completed(
+        self,
+        inputs: Sequence[Any],
+        config: RunnableConfig | Sequence[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **options: Any,
+    ) -> Iterator[Outcome]:
+        """Do :meth:`batch`, and yield ``(position, output)`` as the runs end."""
+        for position, outcome in self._outcomes(inputs, config, options):
+            if isinstance(outcome, Exception) and not return_exceptions:
+                raise outcome
+            yield position, outcome
+
+    async def abatch_as_completed(
+        self,
+        inputs: Sequence[Any],
+        config: RunnableConfig | Sequence[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **options: Any,
+    ) -> AsyncIterator[Outcome]:
+        """Do :meth:`batch_as_completed` from an event loop."""
+        async with contextlib.aclosing(self._aoutcomes(inputs, config, options)) as found:
+            async for position, outcome in found:
+                if isinstance(outcome, Exception) and not return_exceptions:
+                    raise outcome
+                yield position, outcome
+
+    def _outcomes(self, inputs: Sequence[Any], config: Any, options: dict[str, Any]) -> Iterator[Outcome]:
+        if not inputs:
+            return iter(())
+        configs = get_config_list(config, len(inputs))
+        threads = [start_of(self._graph, one)[0] for one in configs]
+        return outcomes(lambda given, own: self.invoke(given, own, **options), inputs, configs, threads)
+
+    async def _aoutcomes(
+        self, inputs: Sequence[Any], config: Any, options: dict[str, Any]
+    ) -> AsyncGenerator[Outcome, None]:
+        if not inputs:
+            return
+        configs = get_config_list(config, len(inputs))
+        threads = [start_of(self._graph, one)[0] for one in configs]
+
+        async def ainvoke(given: Any, own: RunnableConfig) -> Any:
+            return await self.ainvoke(given, own, **options)
+
+        async with contextlib.aclosing(aoutcomes(ainvoke, inputs, configs, threads)) as found:
+            async for outcome in found:
+                yield outcome
+
+    # --- upkeep ------------------------------------------------------------------------------------------------------
+
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Prune threads of this graph, one transaction each; it may be repeated.
 
@@ -161,26 +255,19 @@ class BoundGraph:
         """Do :meth:`prune` from an event loop."""
         await arun(upkeep.prune(self._saver.context, thread_ids, strategy, self._graph))
 
-    def __getattr__(self, name: str) -> Any:
-        """Hand reading and a person's edits on to the graph; refuse what would run it without a lease."""
-        if name in _READS:
-            return getattr(self._plain, name)
-        msg = f"a bound graph has no {name!r}; use invoke, ainvoke, stream, astream, or the graph itself"
-        raise AttributeError(msg)
-
     def _open(self, given: Any, config: RunnableConfig | None, control: RunControl | None) -> Flow[Execution]:
         """Start a run, or continue the thread's open one."""
         own = config or {}
-        place = reading.place_of(own)
-        if place.ns:
-            msg = f"a run is of a whole thread; checkpoint_ns={place.ns!r} cannot be invoked"
-            raise InvalidInput(msg)
+        thread_id, start = start_of(self._graph, own)
         outer = yield from outer_run()
         control = control or RunControl()
         retry_of: str | None = None
-        if place.checkpoint_id is None and (given is None or isinstance(given, Command)):
+        if start is not None and isinstance(given, Command) and given.resume is not None:
+            head = yield from self._head(thread_id)
+            start = None if start == head else start  # an answer to the pause that the thread stands at
+        if start is None and (given is None or isinstance(given, Command)):
             try:
-                return (yield from self._continue(given, own, place.thread_id, control, outer))
+                return (yield from self._continue(given, own, thread_id, control, outer))
             except NothingToClaim as nothing:
                 retry_of = nothing.details["last_run_id"]
         engine, serde = self._saver.engine, self._saver.serde
@@ -189,13 +276,19 @@ class BoundGraph:
             serde,
             self.run_name,
             given,
-            thread_id=place.thread_id,
-            start_checkpoint_id=place.checkpoint_id,
+            thread_id=thread_id,
+            start_checkpoint_id=start,
             retry_of_run_id=retry_of,
         )
-        owned = yield from ownership.start(engine, serde, asked, place.thread_id)
+        owned = yield from ownership.start(engine, serde, asked, thread_id)
         yield from ownership.started_within(engine, owned, outer)
-        return execution(self._saver, owned, self._graph, given, own, control, place.checkpoint_id)
+        if start is not None:
+            owned.branch = branch_of(start, asked.fingerprint)
+        return execution(self._saver, owned, self._graph, given, own, control, start)
+
+    def _head(self, thread_id: str) -> Flow[str | None]:
+        head = yield from reading.get_tuple(self._saver.context, {"configurable": {"thread_id": thread_id}})
+        return head.checkpoint["id"] if head else None
 
     def _continue(
         self,
@@ -208,8 +301,7 @@ class BoundGraph:
         saver = self._saver
         answer = None
         if given is not None:
-            head = yield from reading.get_tuple(saver.context, {"configurable": {"thread_id": thread_id}})
-            answer = {"checkpoint_id": head.checkpoint["id"] if head else None, "command": given}
+            answer = {"checkpoint_id": (yield from self._head(thread_id)), "command": given}
         engine = saver.engine
         owned = yield from ownership.proceed(engine, saver.serde, thread_id, self.run_name, answer)
         yield from ownership.started_within(engine, owned, outer)

@@ -1,0 +1,86 @@
+"""Threads of every earlier schema go on under the code of the day (J1). Imports are shown in tests/importing/."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+from alembic import command
+from langgraph.types import Command
+
+from runtime_persist import Runtime
+from runtime_persist.dialects import dialect_of, parse_url
+from runtime_persist.schema import migrate
+from tests.fixtures.raw import PostgresRaw, SqliteRaw
+from tests.support.checkpoints import at
+from tests.user_pains import earlier_stories as stories
+
+VERSIONS = sorted(path.stem for path in stories.FOLDER.glob("*.json"))
+
+
+@pytest.fixture(params=VERSIONS)
+def upgraded(request, empty_url, opened):
+    """A runtime on a database that an earlier release left behind, on each database."""
+    url = parse_url(empty_url)
+    version = request.param.removeprefix("v").replace("_", ".")
+    dialect = dialect_of(url)
+    dialect.with_connection(
+        url.location, lambda connection: command.upgrade(migrate._config(dialect, connection=connection), version)
+    )
+    if url.dialect == "postgresql":
+        raw = PostgresRaw(url.location)
+    else:
+        raw = SqliteRaw(sqlite3.connect(url.location, isolation_level=None), own=True)
+    stories.restore(raw, request.param)
+    raw.close()
+    assert migrate.current(url, dialect) == version
+    stories.CHARGED.clear()
+    return opened(Runtime.open(empty_url))
+
+
+def bound(runtime, name):
+    return runtime.bind(stories.GRAPHS[name](), name=name)
+
+
+def config(thread_id):
+    return {"configurable": {"thread_id": thread_id}}
+
+
+def test_j1_every_schema_version_has_a_fixture_with_rows_in_its_tables():
+    folder = Path(migrate.__file__).with_name("migrations") / "versions"
+    assert sorted("_".join(path.stem.split("_")[:2]) for path in folder.glob("v*.py")) == VERSIONS
+    for version in VERSIONS:
+        rows = json.loads((stories.FOLDER / f"{version}.json").read_text())
+        needed = {"rp_checkpoints", "rp_writes", "rp_heads", "rp_blobs", "rp_runs", "rp_attempts", "rp_operations"}
+        assert all(rows[table] for table in needed)
+
+
+async def test_j1_threads_of_an_earlier_schema_are_read_answered_and_go_on(upgraded, way):
+    """State and history as they were; a journalled call is not made again; queued Sends run."""
+    for name in stories.GRAPHS:
+        graph = bound(upgraded, name)
+        state = await way(graph, "get_state", config(name))
+        assert state.values["messages"] == stories.GIVEN["messages"]
+        history = await way.all(graph, "get_state_history", config(name))
+        assert history[0].config == state.config
+        assert [one.parent_config for one in history[:-1]] == [one.config for one in history[1:]]
+    (done, *earlier) = await way.all(upgraded.checkpointer, "list", at("done"), filter={"tenant": "acme"})
+    assert done.checkpoint["channel_values"]["big"] == stories.BIG
+    assert done.checkpoint["channel_values"]["log"] == ["a"]
+    assert len(earlier) == 2
+    assert (await way(upgraded.checkpointer, "get_tuple", at("done"))).checkpoint == done.checkpoint
+
+    found = await way(bound(upgraded, "paying"), "invoke", Command(resume="yes"), config("paying"))
+    assert found["log"] == ["charged order 7", "yes", "after"]
+    assert found["messages"][-1].content == "charged order 7, yes"
+    found = await way(bound(upgraded, "nested"), "invoke", Command(resume="yes"), config("nested"))
+    assert found["log"][-2:] == ["charged order 7", "yes"]
+    assert stories.CHARGED == []
+
+    graph = bound(upgraded, "sending")
+    assert (await way(graph, "get_state", config("sending"))).next == ("work", "work", "work")
+    found = await way(graph, "invoke", None, config("sending"))
+    assert found["log"] == ["did 1", "did 2", "did 3", "joined"]
+    assert {run.status for run in upgraded.runs.list()} == {"succeeded"}
