@@ -1,14 +1,19 @@
 """What other processes do in the tests about values."""
 
 import datetime as dt
+import random
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+from langgraph.types import interrupt
 
 from runtime_persist import Runtime, operation
 from runtime_persist.adapters.workflow import WorkflowCheckpointAdapter
 from runtime_persist.worker import Worker
-from tests.support.graphs import chain
+from tests.support.graphs import chain, resume
 from tests.support.processes import Word
-from tests.values.graphs import at
+from tests.values.graphs import at, keeps
 
 
 class Refused(Exception):
@@ -49,3 +54,45 @@ def hour_later(word: Word, url: str, thread_id: str) -> str:
     with WorkflowCheckpointAdapter.from_conn_string(url) as saver:
         moment = saver.get_tuple(at(thread_id)).checkpoint["channel_values"]["value"]
     return (moment.astimezone(dt.UTC) + dt.timedelta(hours=1)).isoformat()
+
+
+def questioner(size: int) -> Any:
+    """A graph that asks a question of so many bytes, and logs the answer and how long the question was."""
+    question = "x" * size
+    return chain({"ask": lambda _: {"log": [interrupt(question), len(question)]}})
+
+
+def big(size: int) -> bytes:
+    """So many bytes that do not compress, the same each time."""
+    return random.Random(size).randbytes(size)
+
+
+def peak_of(work: Callable[[], Any]) -> int:
+    """Return the most memory this process had while it worked, in bytes, as the kernel counts it."""
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+    work()
+    (line,) = [one for one in Path("/proc/self/status").read_text().splitlines() if one.startswith("VmHWM:")]
+    return int(line.split()[1]) * 1_024
+
+
+def stores_big(word: Word, url: str, size: int) -> int:
+    """Store a value of that size by a graph's step; return the peak of memory."""
+    with WorkflowCheckpointAdapter.from_conn_string(url) as saver:
+        keeps(lambda: 1, checkpointer=saver).invoke({}, at("warm"))
+        graph = keeps(lambda: {"pdf": big(size)}, checkpointer=saver)
+        return peak_of(lambda: graph.invoke({}, at("t")))
+
+
+def loads_big(word: Word, url: str, size: int) -> tuple[int, bool]:
+    """Load that value; return the peak of memory, and whether it is the one that was stored."""
+    found: list[bytes] = []
+    with WorkflowCheckpointAdapter.from_conn_string(url) as saver:
+        saver.get_tuple(at("warm"))
+        peak = peak_of(lambda: found.append(saver.get_tuple(at("t")).checkpoint["channel_values"]["value"]["pdf"]))
+    return peak, found[0] == big(size)
+
+
+def answers_big(word: Word, url: str, size: int) -> Any:
+    """Answer the question of another process."""
+    with Runtime.open(url) as runtime:
+        return runtime.bind(questioner(size), name="asks").invoke(resume("yes"), at("t"))["log"]
