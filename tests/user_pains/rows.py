@@ -116,7 +116,7 @@ ROWS: dict[str, Pain] = {
     "E7": Pain(
         "rows stay when a thread is deleted",
         "No row of any table names the thread, its runs or its operations; threads with similar ids are whole; the "
-        "space is used again; deleting twice is no error.",
+        "space of its rows is used again; deleting twice is no error. Content is shared by address and stays.",
         (
             "user_pains/test_e_sizes.py::test_e7_deleting_a_thread_leaves_no_row_of_it_and_its_neighbours_whole",
             "user_pains/test_e_sizes.py::test_e7_the_space_of_deleted_rows_is_used_again",
@@ -372,19 +372,25 @@ ROWS: dict[str, Pain] = {
     ),
     "K1": Pain(
         "an old checkpoint is forked, a channel moved to the delta type",
-        "A DeltaChannel is what the plain channel beside it is, after forks, edits, a move and a prune.",
+        "A DeltaChannel is what the plain one beside it is, after forks, edits, a move and a prune, in every reload.",
         (
+            "user_pains/test_k_subgraphs.py::test_k1_a_delta_channel_is_what_the_plain_one_is_after_a_fork_and_an_edit",
+            "user_pains/test_k_subgraphs.py::test_k1_a_live_thread_moves_from_a_plain_channel_to_a_delta_channel",
+            "user_pains/test_k_subgraphs.py::test_k1_a_pruned_thread_keeps_what_its_delta_channel_needs",
             "conformance/test_delta_history.py::test_the_capability_is_detected_and_passes_on_every_database",
-            "runs/test_prune.py::test_the_head_stays_with_all_its_values_and_no_history",
         ),
     ),
     "K2": Pain(
         "time travel into a subgraph, one pause answered twice",
-        "What LangGraph does with its saver in memory, node for node; effects of the branch that was left are not "
-        "reused.",
+        "The nodes that LangGraph runs with its saver in memory; effects of the branch that was left are not reused.",
         (
-            "saver/test_optimistic.py::test_interrupts_inside_stateful_subgraphs_resume_and_replay",
-            "saver/test_graphs.py::test_history_is_that_of_the_memory_saver",
+            "user_pains/test_k_subgraphs.py::test_k2_the_nodes_that_run_and_what_is_stored_are_those_of_the_memory_saver",
+            "user_pains/test_k_subgraphs.py::test_k2_a_pause_answered_again_does_not_reuse_the_effects_of_the_branch_that_was_left",
+            "user_pains/test_k_subgraphs.py::test_k2_going_back_inside_a_subgraph_does_not_reuse_the_effects_of_the_branch_that_was_left",
+            "user_pains/test_k_subgraphs.py::test_k2_a_branch_that_was_left_behind_goes_on_with_its_own_effects",
+            "user_pains/test_k_subgraphs.py::test_k2_an_answer_at_the_pause_the_thread_stands_at_continues_its_run",
+            "user_pains/test_k_subgraphs.py::test_k2_a_place_inside_a_subgraph_without_what_is_above_it_is_refused",
+            "equality/test_histories.py::test_the_history_is_that_of_the_memory_saver",
         ),
     ),
     "K3": Pain(
@@ -404,11 +410,14 @@ ROWS: dict[str, Pain] = {
         "and never tried again; storing takes four times the value in memory at most; the inspector loads no value "
         "unasked.",
         (
-            "values/test_sizes.py::test_twenty_megabytes_pass",
-            "values/test_sizes.py::test_a_value_of_the_cap_is_stored_and_one_byte_more_is_not",
+            "user_pains/test_l_big.py::test_twenty_megabytes_that_do_not_compress_pass_and_another_process_loads_them",
+            "user_pains/test_l_big.py::test_one_byte_over_the_cap_is_one_typed_error_before_anything_of_it_is_written",
+            "user_pains/test_l_big.py::test_a_question_over_the_cap_is_such_an_error_too",
+            "user_pains/test_l_big.py::test_a_question_of_five_megabytes_is_answered_by_another_process",
+            "user_pains/test_l_big.py::test_a_look_at_a_large_thread_loads_nothing_large",
+            "user_pains/test_l_big.py::test_three_hundred_megabytes_pass_and_are_loaded_with_a_few_times_their_size_in_memory",
             "values/test_sizes.py::test_five_megabytes_of_metadata_pass_and_are_capped_too",
             "values/test_sizes.py::test_storing_takes_at_most_four_times_the_value_in_memory",
-            "values/test_secrets.py::test_a_question_of_five_megabytes_is_asked_and_answered",
         ),
         "seconds and peak memory of values of 20 and 300 MB",
     ),
