@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from blake3 import blake3
 
@@ -24,12 +25,21 @@ class SpaceKeys:
 
     def thread_hash(self, thread_id: str) -> bytes:
         """Return the 32-byte key of a thread's row."""
-        return blake3(thread_id.encode(), key=self.secret).digest()
+        return _thread_hash(self.secret, thread_id)
 
     def address(self, owner: str, content: bytes) -> bytes:
         """Return the address of content: BLAKE3 keyed by owner, 16 bytes."""
-        owner_key = blake3(b"owner\0" + owner.encode(), key=self.secret).digest()
-        return blake3(content, key=owner_key).digest(length=limits.ADDRESS_BYTES)
+        return blake3(content, key=_owner_key(self.secret, owner)).digest(length=limits.ADDRESS_BYTES)
+
+
+@lru_cache(maxsize=limits.KEYS_CACHED_MAX)
+def _thread_hash(secret: bytes, thread_id: str) -> bytes:
+    return blake3(thread_id.encode(), key=secret).digest()
+
+
+@lru_cache(maxsize=limits.KEYS_CACHED_MAX)
+def _owner_key(secret: bytes, owner: str) -> bytes:
+    return blake3(b"owner\0" + owner.encode(), key=secret).digest()
 
 
 def fingerprint(*parts: bytes) -> bytes:

@@ -52,6 +52,8 @@ DELETE_MARKS_ROWS_MAX: Final = 1_000
 """Marks that one transaction deletes."""
 
 MANIFESTS_CACHED_MAX: Final = 4_096
+KEYS_CACHED_MAX: Final = 4_096
+"""Hashed ids and looked-at names that are kept."""
 PAGE_ROWS: Final = 256
 """Checkpoints of one page of a listing: three statements (checkpoints, their writes, their content)."""
 ERROR_TEXT_CHARS_MAX: Final = 2_000

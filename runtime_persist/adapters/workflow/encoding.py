@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import ormsgpack
@@ -182,8 +183,13 @@ def _shown(found: Mapping[str, Any] | None, only: frozenset[str] | None) -> dict
         name: _simple(value)
         for name, value in (found or {}).items()
         if (only is None or name in only or name in _RUN_NAMES)
-        and not any(word in str(name).lower() for word in _SECRET_WORDS)
+        and not _names_secret(str(name))
     }
+
+
+@lru_cache(maxsize=limits.KEYS_CACHED_MAX)
+def _names_secret(name: str) -> bool:
+    return any(word in name.lower() for word in _SECRET_WORDS)
 
 
 def _simple(value: Any) -> Any:
