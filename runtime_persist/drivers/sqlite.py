@@ -200,20 +200,27 @@ class SqliteDriver(Driver):
 
     def _commit_queued(self) -> None:
         batch: list[_Item] = []
-        with contextlib.suppress(IndexError):
-            while len(batch) < _BATCH_JOBS_MAX:
-                item = self._queue.popleft()
-                if item[2].set_running_or_notify_cancel():
-                    batch.append(item)
-        together = len(batch) > 1 and all(job.mode.writes for job, _, _ in batch)
-        if not (together and self._commit_together(batch)):
-            for item in batch:
-                self._commit_alone(*item)
+        try:
+            while self._queue and len(batch) < _BATCH_JOBS_MAX:
+                batch.append(self._queue.popleft())
+            batch = [item for item in batch if item[2].running() or item[2].set_running_or_notify_cancel()]
+            together = len(batch) > 1 and all(job.mode.writes for job, _, _ in batch)
+            if not (together and self._commit_together(batch)):
+                for item in batch:
+                    self._commit_alone(*item)
+        except BaseException:
+            # The thread that leads was interrupted (Ctrl-C). What it took along is not its own: it goes back into the
+            # queue, for the writer thread. What was committed already is found by its receipt.
+            self._queue.extendleft(reversed([item for item in batch if not item[2].done()]))
+            self._wake.put(True)
+            raise
 
     def _commit_alone(self, job: Job[Any], sent: float, future: Future[Any]) -> None:
+        if future.done():
+            return
         try:
             result = self._attempts(job, sent)
-        except BaseException as error:  # noqa: BLE001 (whatever it is belongs to the caller)
+        except Exception as error:  # noqa: BLE001 (whatever it is belongs to the caller)
             future.set_exception(error)
         else:
             future.set_result(result)
@@ -245,7 +252,7 @@ class SqliteDriver(Driver):
             result = self._runner.drive(self._writer, job)
         except sqlite3.Error:
             raise  # the transaction itself may be gone
-        except BaseException as refused:  # noqa: BLE001 (belongs to its caller alone)
+        except Exception as refused:  # noqa: BLE001 (belongs to its caller alone)
             error = refused
             self._writer.execute("ROLLBACK TO command")
         self._writer.execute("RELEASE command")

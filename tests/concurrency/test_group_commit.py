@@ -1,12 +1,14 @@
 """What queued while the file was locked is committed together; one refused command takes nothing of its neighbours."""
 
 import sqlite3
+import threading
 from contextlib import closing
 
 import pytest
 
-from runtime_persist.engine import Engine
+from runtime_persist.engine import Engine, run
 from runtime_persist.errors import StaleWriter
+from tests.fixtures.raw import wait_until
 from tests.fixtures.world import World
 
 COMMANDS = 40
@@ -70,3 +72,37 @@ def test_a_command_the_database_itself_refuses_fails_alone(world):
     assert futures[2].exception() is not None
     assert all(futures[n].exception() is None for n in (0, 1, 3, 4))
     assert world.count("rp_checkpoints") == 4
+
+
+def test_a_caller_that_is_interrupted_while_it_commits_for_others_leaves_them_nothing_undone(tmp_path):
+    """Ctrl-C reaches the thread that leads; what it took along is committed by the writer thread."""
+    interrupted = threading.Event()
+
+    def interrupt(cut):
+        here = cut == "put_thread_checkpoint:before:commit" and threading.current_thread() is leader
+        if here and not interrupted.is_set():
+            interrupted.set()
+            raise KeyboardInterrupt
+
+    with closing(Engine(tmp_path / "x.db", hook=interrupt)) as engine, World(engine) as world:
+        commands = [world.put_checkpoint(f"t{n}", expects=None) for n in range(COMMANDS)]
+        driver, caught = engine._driver, []
+
+        def lead():
+            try:
+                run(one(commands[-1]))
+            except KeyboardInterrupt as error:
+                caught.append(error)
+
+        def one(command):
+            yield engine.coordinator.commit(command)
+
+        leader = threading.Thread(target=lead)
+        driver._writing.acquire()  # so that all of them are in the queue when somebody leads
+        futures = [engine.coordinator.commit(command) for command in commands[:-1]]
+        driver._writing.release()
+        leader.start()
+        leader.join()
+        assert all(future.exception(30) is None for future in futures)
+        assert len(caught) == interrupted.is_set() == 1
+        wait_until(lambda: world.count("rp_checkpoints") == COMMANDS, "the interrupted command, too, is committed")
