@@ -1,8 +1,10 @@
-"""Content by address: packed, addressed, put in the command's transaction, verified when read."""
+"""Content by address: split, packed, put in the command's transaction, verified and joined when read."""
 
 from __future__ import annotations
 
 from runtime_persist.contentstore.packing import pack, unpack
-from runtime_persist.contentstore.store import ContentWriter, checked
+from runtime_persist.contentstore.reader import ContentReader
+from runtime_persist.contentstore.store import ContentStore
+from runtime_persist.contentstore.writer import ContentWriter
 
-__all__ = ["ContentWriter", "checked", "pack", "unpack"]
+__all__ = ["ContentReader", "ContentStore", "ContentWriter", "pack", "unpack"]

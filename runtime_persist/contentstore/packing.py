@@ -30,7 +30,7 @@ class _Codecs(threading.local):
 _codecs = _Codecs()
 
 
-def pack(content: bytes) -> bytes:
+def pack(content: bytes | memoryview) -> bytes:
     """Return the stored form of content; compressed only when it is large enough and gets smaller."""
     if len(content) >= limits.COMPRESS_BYTES_MIN:
         compressed = _codecs.compressor.compress(content)

@@ -54,9 +54,7 @@ class CommitCoordinator:
         order = getattr(command, "run_id", None) or getattr(command, "thread_id", None)
         return self._submit(spec.name, command.command_id, plan, mode, urgent=urgent, order=order)
 
-    def read(
-        self, name: str, plan: Callable[[], Plan[R]], *, snapshot: bool = False, brief: bool = False
-    ) -> Future[R]:
+    def read(self, name: str, plan: Callable[[], Plan[R]], *, snapshot: bool = False, brief: bool = False) -> Future[R]:
         """Run a plan that only reads.
 
         Args:

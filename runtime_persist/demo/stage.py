@@ -69,7 +69,7 @@ def _stale_writes(owned: OwnedRun) -> dict[str, Command]:
         body=b"stale",
         metadata=b"stale",
         fingerprint=b"stale",
-        owner=owned.owner,
+        owner=owned.content.owner,
     )
     writes = TaskWrites(
         checkpoint_ns="",
@@ -77,7 +77,7 @@ def _stale_writes(owned: OwnedRun) -> dict[str, Command]:
         task_id="stale",
         task_path="",
         writes=(TaskWrite(idx=0, channel="messages", value=b"stale"),),
-        owner=owned.owner,
+        owner=owned.content.owner,
     )
     thread_hash = owned.coordinator.keys.thread_hash(lease.thread_id)
     return {

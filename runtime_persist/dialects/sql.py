@@ -10,6 +10,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 if TYPE_CHECKING:
+    from sqlalchemy import Dialect, TableClause
     from sqlalchemy.sql.schema import Column
 
 # The ON CONFLICT clauses of PostgreSQL and SQLite have the same text and the same visitor in SQLAlchemy, so one
@@ -64,6 +65,15 @@ def _version_sqlite(_element: database_version, _compiler: Any, **_: Any) -> str
 def partial_index(name: str, *columns: Column[Any], where: ColumnElement[bool]) -> Index:
     """Return an index over the rows that meet a condition, on both databases."""
     return Index(name, *columns, postgresql_where=where, sqlite_where=where)
+
+
+def stored_as_given(dialect: Dialect, table: TableClause, *columns: str) -> list[str]:
+    """Return the statements after which a database does not try to compress columns whose bytes already are."""
+    if dialect.name != "postgresql":
+        return []
+    quoted = dialect.identifier_preparer
+    changes = ", ".join(f"ALTER COLUMN {quoted.quote(column)} SET STORAGE EXTERNAL" for column in columns)
+    return [f"ALTER TABLE {quoted.format_table(table)} {changes}"]
 
 
 def bind(column: Column[Any], name: str | None = None) -> ColumnElement[Any]:

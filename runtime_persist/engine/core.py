@@ -9,6 +9,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from runtime_persist.commands.create_space import CreateSpace
+from runtime_persist.contentstore import ContentStore
 from runtime_persist.coordinator import CommitCoordinator
 from runtime_persist.dialects import DatabaseUrl, dialect_of, parse_url
 from runtime_persist.dialects.url import MEMORY
@@ -77,6 +78,7 @@ class Engine:
         self._driver = open_driver(self.url, self._dialect, hook)
         self._lock = threading.Lock()
         self._coordinator: CommitCoordinator | None = None
+        self._content: ContentStore | None = None
         self._current = False
         self._closed = False
         self.heartbeats = Heartbeats(lease_ttl)
@@ -115,6 +117,16 @@ class Engine:
             if self._coordinator is None:
                 self._coordinator = self._load()
             return self._coordinator
+
+    @property
+    def content(self) -> ContentStore:
+        """Return the content of this engine's owner (raises as :attr:`coordinator`)."""
+        found = self._content
+        if found is None:
+            keys = self.coordinator.keys
+            with self._lock:
+                found = self._content = self._content or ContentStore(keys, self.owner)
+        return found
 
     @property
     def ttl_us(self) -> int:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from langgraph.checkpoint.serde.base import SerializerProtocol
 
+    from runtime_persist.contentstore import ContentStore
     from runtime_persist.coordinator import CommitCoordinator, CommitReceipt
     from runtime_persist.model.lease import ExecutionLease
 
@@ -53,7 +54,7 @@ class OwnedRun:
         attempt_id: the attempt running under it.
         graph: name of the graph.
         serde: serializer of inputs, results and journalled values.
-        owner: whose content it stores.
+        content: where large results go.
         max_value_bytes: larger serialized values are refused.
         renewed_at: monotonic seconds of the last successful renewal (its sending).
         stop_reason: why the run is being stopped, once a renewal brought it.
@@ -71,7 +72,7 @@ class OwnedRun:
         *,
         graph: str,
         serde: SerializerProtocol,
-        owner: str,
+        content: ContentStore,
         ttl: float,
         max_value_bytes: int = limits.VALUE_BYTES_MAX,
     ) -> None:
@@ -81,7 +82,7 @@ class OwnedRun:
         self.attempt_id = lease.attempt_id
         self.graph = graph
         self.serde = serde
-        self.owner = owner
+        self.content = content
         self.ttl = ttl
         self.max_value_bytes = max_value_bytes
         self.renewed_at = time.monotonic()

@@ -17,7 +17,6 @@ from runtime_persist.commands.request_start import RequestStart
 from runtime_persist.commands.start_owned_run import StartOwnedRun
 from runtime_persist.commands.start_run import StartRun
 from runtime_persist.commands.yield_attempt import YieldAttempt
-from runtime_persist.contentstore import ContentWriter, checked
 from runtime_persist.engine.owned import OwnedRun
 from runtime_persist.engine.payloads import dumped, loaded
 from runtime_persist.errors import Fenced, RuntimePersistError
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 
 def encode(engine: Engine, serde: SerializerProtocol, value: Any) -> tuple[bytes, tuple[Blob, ...]]:
     """Return a value as an encoded payload reference, and the content it refers to."""
-    writer = ContentWriter(engine.coordinator.keys, engine.owner)
+    writer = engine.content.writer()
     kind, content = dumped(serde, value, "the value", engine.max_value_bytes)
     ref = writer.put(kind, content, limits.INLINE_ROW_BYTES_MAX)
     return ref.encoded(), writer.blobs()
@@ -51,15 +50,11 @@ def encode(engine: Engine, serde: SerializerProtocol, value: Any) -> tuple[bytes
 def decode(engine: Engine, serde: SerializerProtocol, data: bytes, where: str) -> Flow[Any]:
     """Return the value of an encoded payload reference (raises CheckpointCorrupt)."""
     ref = PayloadRef.decoded(data)
-    contents: Mapping[bytes, bytes] = {}
-    address = ref.address
-    if address is not None:
-        contents = yield engine.coordinator.read(
-            "read_content",
-            lambda: checkpoint_queries.read_blobs(engine.space, engine.owner, [address]),
-        )
-    content = checked(engine.coordinator.keys, engine.owner, ref, contents, where)
-    return loaded(serde, ref.type, content, where)
+    content = engine.content.reader()
+    content.want([ref])
+    if content.missing():
+        yield engine.coordinator.read("read_content", lambda: checkpoint_queries.fill(engine.space, content))
+    return loaded(serde, ref.type, content.content(ref, where), where)
 
 
 def request(
@@ -171,7 +166,7 @@ def own(
         lease,
         graph=graph,
         serde=serde,
-        owner=engine.owner,
+        content=engine.content,
         ttl=engine.lease_ttl,
         max_value_bytes=engine.max_value_bytes,
     )

@@ -11,7 +11,6 @@ from langgraph.errors import GraphBubbleUp
 from runtime_persist.commands.begin_operation import BeginOperation, begun_by
 from runtime_persist.commands.complete_operation import CompleteOperation
 from runtime_persist.commands.start_attempt import StartAttempt
-from runtime_persist.contentstore import ContentWriter, checked
 from runtime_persist.engine.payloads import dumped, loaded
 from runtime_persist.errors import (
     CommandMismatch,
@@ -196,14 +195,14 @@ def returned(begun: Begun, value: Any) -> Flow[Any]:
     """Commit what a call returned, and return it as a later call would get it."""
     owned = begun.owned
     kind, data = _serialized(owned, begun.name, "result", value)
-    writer = ContentWriter(owned.coordinator.keys, owned.owner)
+    writer = owned.content.writer()
     ref = writer.put(kind, data, limits.INLINE_ROW_BYTES_MAX)
     yield from _commit(
         begun,
         CompleteOperation.succeeded(
             result=ref.encoded(),
             outcome=fingerprint(kind.encode(), data),
-            owner=owned.owner,
+            owner=writer.owner,
             blobs=writer.blobs(),
             **_completing(begun),
         ),
@@ -245,17 +244,13 @@ def _commit(begun: Begun, command: CompleteOperation) -> Flow[None]:
 
 def _result(owned: OwnedRun, row: Mapping[str, Any]) -> Flow[Any]:
     ref = PayloadRef.decoded(row["result"])
-    contents: Mapping[bytes, bytes] = {}
-    address = ref.address
-    if address is not None:
+    content = owned.content.reader()
+    content.want([ref])
+    if content.missing():
         space = owned.lease.space
-        contents = yield owned.coordinator.read(
-            "read_content",
-            lambda: checkpoint_queries.read_blobs(space, owned.owner, [address]),
-        )
+        yield owned.coordinator.read("read_content", lambda: checkpoint_queries.fill(space, content))
     where = f"the result of operation {row['name']!r} ({row['operation_id']})"
-    content = checked(owned.coordinator.keys, owned.owner, ref, contents, where)
-    return loaded(owned.serde, ref.type, content, where, operation_id=row["operation_id"])
+    return loaded(owned.serde, ref.type, content.content(ref, where), where, operation_id=row["operation_id"])
 
 
 def _serialized(owned: OwnedRun, name: str, what: str, value: Any) -> tuple[str, bytes]:

@@ -27,7 +27,7 @@ class SpaceKeys:
         """Return the 32-byte key of a thread's row."""
         return _thread_hash(self.secret, thread_id)
 
-    def address(self, owner: str, content: bytes) -> bytes:
+    def address(self, owner: str, content: bytes | memoryview) -> bytes:
         """Return the address of content: BLAKE3 keyed by owner, 16 bytes."""
         return blake3(content, key=_owner_key(self.secret, owner)).digest(length=limits.ADDRESS_BYTES)
 

@@ -10,11 +10,67 @@ THREAD_ID_BYTES_MAX: Final = 1_024
 INLINE_MANIFEST_BYTES_MAX: Final = 128
 """A channel value up to this size lives in the checkpoint's manifest and is carried from checkpoint to checkpoint."""
 
+INLINE_INPUT_BYTES_MAX: Final = 1_024
+"""The same for an input: the next step consumes it, so it is carried nowhere."""
+
+INLINE_WRITE_BYTES_MAX: Final = 128
+"""A pending write up to this size lives in its row; a larger one refers to the content that its channel will have."""
+
 INLINE_ROW_BYTES_MAX: Final = 16_384
-"""A payload up to this size lives in its row (pending writes, inputs, results); larger ones go to the content store."""
+"""A payload of its own (an input, a result) up to this size lives in its row; larger ones go to the content store."""
 
 COMPRESS_BYTES_MIN: Final = 512
 """Smaller content is stored as it is: zstd gains nothing there."""
+
+SPLIT_BYTES_MIN: Final = 4_096
+"""A smaller value is not split, except a list: a task's write of two messages shares them with the channel."""
+
+SPLIT_DEPTH_MAX: Final = 3
+"""Containers inside containers that are split: ``{"files": {name: [lines]}}``."""
+
+SPLIT_ITEMS_MAX: Final = 4_096
+SPLIT_ITEM_BYTES_MIN: Final = 64
+"""A container of more items than that, and smaller ones on average, is not split: looking at each would cost more."""
+
+GROUP_ITEMS_MIN: Final = 8
+GROUP_ITEMS_MAX: Final = 32
+GROUP_CUT_MASK: Final = 0x07
+"""Items of a list lie in groups of about 16: behind at least 8 one in 8 items ends a group (by its hash), the 32nd does
+anyway. A cut by content and not by position: what is left of a list that lost its front has the same groups."""
+
+GROUP_BYTES_MIN: Final = 512
+GROUP_BYTES_MAX: Final = 65_536
+"""A group has no end before the first of these, and ends at the second however few its items are."""
+
+ITEM_BYTES_MAX: Final = 16_384
+ENTRY_BYTES_MAX: Final = 1_024
+"""A larger element of a list, or value of a dict, is a segment of its own (or split itself), not part of a group."""
+
+LITERAL_BYTES_MAX: Final = 128
+"""Up to this size a piece stays in the reference: a row of its own costs as much."""
+
+CHUNK_BYTES: Final = 131_072
+CHUNKED_BYTES_MIN: Final = 262_144
+"""Texts, bytes and whole values from the second size on lie in chunks of the first: little memory, and an appended
+text shares its front."""
+
+PAGED_PIECES_MAX: Final = 12
+PAGE_PIECES_MIN: Final = 4
+PAGE_PIECES_MAX: Final = 24
+PAGE_CUT_MASK: Final = 0x07
+"""A reference of more pieces than the first lies in pages of about 12, cut like groups of items, by the addresses
+themselves: an address does not compress, and is repeated in every checkpoint until its value changes."""
+
+SEGMENTS_CACHED_BYTES_MAX: Final = 33_554_432
+"""Verified content that a process keeps in memory (32 MiB), so as not to read it again."""
+
+SEGMENT_CACHED_BYTES_MAX: Final = 1_048_576
+"""Larger content is not kept."""
+
+KNOWN_ADDRESSES_MAX: Final = 65_536
+KNOWN_SECONDS: Final = 3_600.0
+"""How long a process relies on content it saw committed, so as not to send it again. Whoever removes content removes
+only what nothing has referred to for a day."""
 
 ADDRESS_BYTES: Final = 16
 """128 bits of a keyed BLAKE3: not forgeable without the space's key, and no accidental collision below 2**64 blobs."""

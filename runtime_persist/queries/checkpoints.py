@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import Select, bindparam, literal_column, select, tuple_
 from sqlalchemy.types import BigInteger
 
 from runtime_persist.dialects.sql import among, bind, words
+from runtime_persist.model.payload import PayloadRef
 from runtime_persist.plan import Plan, Query, Row, many, one_or_none
 from runtime_persist.queries.with_writes import row_and_writes
 from runtime_persist.schema import blobs, checkpoints, heads, writes
@@ -18,13 +19,27 @@ LAST = "\U0010ffff"
 """Greater than every id: where a listing begins."""
 
 
+class Content(Protocol):
+    """What a read needs of the content store (the reader of :mod:`runtime_persist.contentstore`)."""
+
+    owner: str
+
+    def want(self, refs: Iterable[PayloadRef]) -> None:
+        """Add references."""
+
+    def missing(self) -> list[bytes]:
+        """Return the addresses to read next; none when everything is there."""
+
+    def give(self, asked: Iterable[bytes], found: Mapping[bytes, bytes]) -> None:
+        """Take packed content by address, as it was read of those asked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A checkpoint as it was read: its row, its writes, and the packed content they refer to."""
+    """A checkpoint as it was read: its row and its writes."""
 
     row: Row
     writes: list[Row]
-    contents: dict[bytes, bytes]
 
 
 _C, _H = checkpoints.c, heads.c
@@ -128,23 +143,25 @@ READ_BLOBS = Query(
     each="addresses",
 )
 
-Addresses = Callable[[Row, list[Row]], Iterable[bytes]]
-"""Tells which addresses a checkpoint's row and writes refer to (the encoding belongs to the saver)."""
+References = Callable[[Row, list[Row]], Iterable[PayloadRef]]
+"""Tells what a checkpoint's row and writes refer to (the encoding belongs to the saver)."""
 
 
 def one(
     space: str,
-    owner: str,
     thread_id: str,
     ns: str,
     checkpoint_id: str | None,
-    addresses: Addresses,
+    content: Content,
+    references: References,
 ) -> Plan[Stored | None]:
     """Read a checkpoint (None: the head of the namespace) with its writes and content."""
     row, own = yield from row_and_writes(space, thread_id, ns, checkpoint_id)
     if row is None:
         return None
-    return Stored(row, own, (yield from read_blobs(space, owner, addresses(row, own))))
+    content.want(references(row, own))
+    yield from fill(space, content)
+    return Stored(row, own)
 
 
 def body(space: str, thread_id: str, ns: str, checkpoint_id: str) -> Plan[bytes | None]:
@@ -181,12 +198,12 @@ class Page:
 
 def page(
     space: str,
-    owner: str,
     thread_id: str | None,
     ns: str | None,
     place: Page,
     rows: int,
-    addresses: Addresses,
+    content: Content,
+    references: References,
 ) -> Plan[list[Stored]]:
     """Read one page of checkpoints, newest first, with their writes and content."""
     query = LIST_ALL if thread_id is None else LIST_THREAD if ns is None else LIST_NAMESPACE
@@ -200,10 +217,10 @@ def page(
         after_ns=place.after_ns,
         page_rows=rows,
     )
-    return (yield from _complete(space, owner, list(found), addresses))
+    return (yield from _complete(space, list(found), content, references))
 
 
-def _complete(space: str, owner: str, rows: list[Row], addresses: Addresses) -> Plan[list[Stored]]:
+def _complete(space: str, rows: list[Row], content: Content, references: References) -> Plan[list[Stored]]:
     groups: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         groups.setdefault((row["thread_id"], row["checkpoint_ns"]), []).append(row["checkpoint_id"])
@@ -219,23 +236,19 @@ def _complete(space: str, owner: str, rows: list[Row], addresses: Addresses) -> 
         for write in found:
             by_checkpoint.setdefault((thread_id, ns, write["checkpoint_id"]), []).append(write)
     stored: list[Stored] = []
-    wanted: set[bytes] = set()
-    contents: dict[bytes, bytes] = {}
     for row in rows:
         own = by_checkpoint.get((row["thread_id"], row["checkpoint_ns"], row["checkpoint_id"]), [])
-        wanted.update(addresses(row, own))
-        stored.append(Stored(row, own, contents))
-    contents.update((yield from read_blobs(space, owner, wanted)))
+        content.want(references(row, own))
+        stored.append(Stored(row, own))
+    yield from fill(space, content)
     return stored
 
 
-def read_blobs(space: str, owner: str, addresses: Iterable[bytes]) -> Plan[dict[bytes, bytes]]:
-    """Read packed content by address."""
-    wanted = sorted(set(addresses))
-    if not wanted:
-        return {}
-    rows = yield from many(READ_BLOBS, space=space, owner=owner, addresses=wanted)
-    return {bytes(row["address"]): bytes(row["content"]) for row in rows}
+def fill(space: str, content: Content) -> Plan[None]:
+    """Read the content that is wanted: one statement, and one more for each level of pages."""
+    while wanted := content.missing():
+        rows = yield from many(READ_BLOBS, space=space, owner=content.owner, addresses=wanted)
+        content.give(wanted, {bytes(row["address"]): bytes(row["content"]) for row in rows})
 
 
 def head(space: str, thread_id: str, ns: str = "") -> Plan[str | None]:

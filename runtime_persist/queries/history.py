@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sqlalchemy import bindparam, literal_column, select
 from sqlalchemy.types import BigInteger
 
 from runtime_persist.dialects.sql import among, bind
 from runtime_persist.plan import Plan, Query, Row, many
-from runtime_persist.queries.checkpoints import read_blobs
 from runtime_persist.queries.runs import open_of_thread
 from runtime_persist.schema import checkpoints, heads, writes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _C, _H, _W = checkpoints.c, heads.c, writes.c
 
@@ -94,13 +89,10 @@ def chain(space: str, thread_id: str, ns: str, checkpoint_id: str, depth: int) -
     return list(rows)
 
 
-def writes_and_content(
-    space: str, owner: str, thread_id: str, ns: str, ids: list[str], addresses: Iterable[bytes]
-) -> Plan[tuple[list[Row], dict[bytes, bytes]]]:
-    """Return the writes of some checkpoints, and packed content by address (of the writes' caller's choosing)."""
+def channel_writes(space: str, thread_id: str, ns: str, ids: list[str]) -> Plan[list[Row]]:
+    """Return the writes of some checkpoints."""
     found = yield from many(READ_CHANNEL_WRITES, space=space, thread_id=thread_id, checkpoint_ns=ns, checkpoint_ids=ids)
-    contents = yield from read_blobs(space, owner, addresses)
-    return list(found), contents
+    return list(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,14 +20,15 @@ import ormsgpack
 from sqlalchemy import Table, or_, select
 from sqlalchemy.sql.selectable import SelectBase
 
-from runtime_persist.adapters.workflow.encoding import addresses
+from runtime_persist.adapters.workflow.encoding import references
 from runtime_persist.commands import COMMANDS, Spec
 from runtime_persist.commands.parts import events as event_parts
 from runtime_persist.commands.parts import guards, receipts, run_rows
 from runtime_persist.commands.parts.spec import ColdCommand, HotCommand
+from runtime_persist.contentstore import unpack
 from runtime_persist.coordinator.transaction import bundle_of
 from runtime_persist.dialects.sql import bind
-from runtime_persist.model.payload import PayloadRef
+from runtime_persist.model.payload import SEGMENT, PayloadRef, Piece, pieces_of
 from runtime_persist.model.states import FINAL_ATTEMPT, FINAL_RUN, LeasePhase, RunStatus
 from runtime_persist.plan import Plan, Query, Row, many
 from runtime_persist.schema import metadata
@@ -356,11 +357,12 @@ def _checkpoints(rows: Rows) -> Iterator[str]:
         yield f"checkpoints of {where} without a head"
 
 
-def _references(rows: Rows) -> Iterator[tuple[str, bytes]]:
-    """Give what refers to content, and the address."""
+def _references(rows: Rows) -> Iterator[tuple[str, Piece]]:
+    """Give what refers to content, and where that is."""
     for checkpoint in rows["checkpoints"]:
-        for address in addresses(checkpoint, []):
-            yield f"checkpoint {checkpoint['checkpoint_id']}", address
+        for ref in references(checkpoint, []):
+            for piece in ref.stored():
+                yield f"checkpoint {checkpoint['checkpoint_id']}", piece
     columns = {
         "runs": ("input", "question", "answer", "result"),
         "operations": ("result",),
@@ -370,16 +372,23 @@ def _references(rows: Rows) -> Iterator[tuple[str, bytes]]:
         for row in rows[table]:
             for name in names:
                 if row[name] is not None:
-                    ref = PayloadRef.decoded(row[name])
-                    if ref.address is not None:
-                        yield f"{table}.{name}", ref.address
+                    for piece in PayloadRef.decoded(row[name]).stored():
+                        yield f"{table}.{name}", piece
 
 
 def _content(rows: Rows) -> Iterator[str]:
-    stored = {bytes(blob["address"]) for blob in rows["blobs"]}
-    for what, address in _references(rows):
+    stored = {bytes(blob["address"]): bytes(blob["content"]) for blob in rows["blobs"]}
+    looking = list(_references(rows))
+    pages: set[bytes] = set()
+    while looking:
+        what, (address, depth) = looking.pop()
         if address not in stored:
             yield f"{what} refers to content {address.hex()}, which is not stored"
+        elif depth > SEGMENT and address not in pages:
+            pages.add(address)
+            looking += [
+                (f"a page of {what}", piece) for piece in pieces_of(unpack(stored[address])) if piece.depth >= SEGMENT
+            ]
 
 
 def _receipts(rows: Rows) -> Iterator[str]:

@@ -22,7 +22,7 @@ from runtime_persist.commands.put_thread_checkpoint import PutThreadCheckpoint
 from runtime_persist.commands.renew_lease import RenewLease
 from runtime_persist.commands.start_attempt import StartAttempt
 from runtime_persist.commands.start_owned_run import StartOwnedRun
-from runtime_persist.contentstore import ContentWriter, pack
+from runtime_persist.contentstore import pack
 from runtime_persist.coordinator import CommitReceipt
 from runtime_persist.engine import OwnedRun, ownership, run
 from runtime_persist.errors import LeaseLost
@@ -144,7 +144,7 @@ def take_over_and_finish(stage: Stage, run_id: str) -> None:
 
 def checkpoint_row(stage: Stage, parent_id: str | None, what: str) -> CheckpointRow:
     """A checkpoint whose value lies in the content store."""
-    writer = ContentWriter(stage.engine.coordinator.keys, stage.engine.owner)
+    writer = stage.engine.content.writer()
     checkpoint = {
         "v": 4,
         "id": str(uuid7()),
@@ -154,7 +154,7 @@ def checkpoint_row(stage: Stage, parent_id: str | None, what: str) -> Checkpoint
         "updated_channels": None,
     }
     manifest = {"messages": writer.put(*SERDE.dumps_typed(large(stage, what)), INLINE_BYTES).packed()}
-    body = pack(ormsgpack.packb([1, *SERDE.dumps_typed(checkpoint), manifest]))
+    body = pack(ormsgpack.packb([2, *SERDE.dumps_typed(checkpoint), manifest]))
     metadata = inline({"run_id": RUN_REF})
     return CheckpointRow(
         checkpoint_ns="",
@@ -192,7 +192,7 @@ def put(stage: Stage, parent_id: str | None) -> PutThreadCheckpoint:
 
 def given(stage: Stage) -> TaskWrites:
     """Two regular writes, one of them large, and a special one."""
-    writer = ContentWriter(stage.engine.coordinator.keys, stage.engine.owner)
+    writer = stage.engine.content.writer()
     ref = writer.put(*SERDE.dumps_typed(large(stage, "write")), INLINE_BYTES)
     writes = (
         TaskWrite(idx=0, channel="messages", value=ref.encoded()),

@@ -64,6 +64,14 @@ def test_the_declared_checks_are_the_migrated_ones(shared_url):
     assert dialect_of(url).with_connection(url.location, checks) == declared
 
 
+def test_postgresql_does_not_compress_what_is_compressed(postgres_raw):
+    found = postgres_raw().rows(
+        "SELECT c.relname, a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid "
+        "WHERE a.attstorage = 'e' AND c.relname LIKE 'rp!_%' ESCAPE '!' AND a.attnum > 0 ORDER BY 1"
+    )
+    assert [tuple(row.values()) for row in found] == [("rp_blobs", "content"), ("rp_checkpoints", "body")]
+
+
 def test_an_in_memory_database_has_the_same_tables(sqlite_url, open_engine):
     def schema(connection):
         rows = connection.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name").fetchall()

@@ -2,8 +2,15 @@
 
 import pytest
 
+from runtime_persist.contentstore.cache import SegmentCache
 from runtime_persist.errors import CheckpointCorrupt
 from tests.support.checkpoints import Steps, at
+
+
+@pytest.fixture(autouse=True)
+def cold(monkeypatch):
+    """A process that has not seen the content before: it reads what is in the database."""
+    monkeypatch.setattr(SegmentCache, "add", lambda *_: None)
 
 
 def flip(raw, position):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import asyncpg  # noqa: F401 (the fork server shall have it)
+from langchain_core.messages import HumanMessage
 from langgraph.config import get_config
 
 from runtime_persist import Runtime, operation
@@ -54,6 +55,18 @@ def racer(word: Word, url: str, level: str, asynchronous: bool, threads: list[st
                 word.say("ended", error.code)
             else:
                 word.say("ended", output["n"])
+
+
+def putter(word: Word, url: str, thread_id: str, times: int) -> None:
+    """Put a list that grows by 40 messages a time, the same one in every process; starts at the word."""
+    with WorkflowCheckpointAdapter.from_conn_string(url) as saver:
+        word.say("ready")
+        word.wait()
+        place = at(thread_id)
+        for count in range(1, times + 1):
+            messages = [HumanMessage(content=f"message {n} " * 20, id=str(n)) for n in range(40 * count)]
+            made = new_checkpoint({"messages": messages}, {"messages": str(count)})
+            place = saver.put(place, made, {}, {"messages": str(count)})
 
 
 def invoker(

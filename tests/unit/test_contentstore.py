@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime_persist.contentstore import ContentWriter, checked, pack, unpack
+from runtime_persist.contentstore import ContentReader, ContentWriter, pack, unpack
+from runtime_persist.contentstore.cache import KnownAddresses, SegmentCache
 from runtime_persist.errors import CheckpointCorrupt, UnknownFormat
 from runtime_persist.model import limits
 from runtime_persist.model.keys import SpaceKeys
@@ -49,9 +50,18 @@ def test_compressed_bytes_that_do_not_decompress_are_corrupt(stored):
         unpack(stored)
 
 
+def checked(keys, owner, ref, stored, where):
+    """The bytes of a reference in a store that holds just this."""
+    reader = ContentReader(keys, owner, SegmentCache(), KnownAddresses())
+    reader.want([ref])
+    while asked := reader.missing():
+        reader.give(asked, {address: stored[address] for address in asked if address in stored})
+    return reader.content(ref, where)
+
+
 def written(content, inline_max=16):
     writer = ContentWriter(KEYS, OWNER)
-    ref = writer.put("msgpack", content, inline_max)
+    ref = writer.put("bytes", content, inline_max)
     return ref, {blob.address: blob.content for blob in writer.blobs()}
 
 

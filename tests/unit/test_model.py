@@ -13,7 +13,7 @@ from runtime_persist.model import limits
 from runtime_persist.model.guards import CLAIM, CONTROL, LEASE_ACTIVE, LEASE_ACTIVE_OPEN, LEASE_HELD, THREAD
 from runtime_persist.model.ids import new_id, thread_id_of
 from runtime_persist.model.keys import SpaceKeys, fingerprint
-from runtime_persist.model.payload import PayloadRef
+from runtime_persist.model.payload import PayloadRef, Piece, page_of, pieces_of
 from runtime_persist.model.states import (
     ATTEMPT_TRANSITIONS,
     FINAL_ATTEMPT,
@@ -160,8 +160,43 @@ def test_a_reference_by_address_comes_back(kind, address, size):
     assert PayloadRef.unpacked(ref.packed()) == ref
 
 
+pieces = st.lists(
+    st.one_of(
+        st.binary(max_size=40).map(Piece),
+        st.builds(Piece, st.binary(min_size=16, max_size=16), st.integers(min_value=0, max_value=5)),
+    ),
+    max_size=60,
+)
+
+
+@given(types, pieces.filter(bool))
+def test_a_reference_of_pieces_comes_back(kind, found):
+    ref = PayloadRef(kind, 1_000, pieces=tuple(found))
+    assert PayloadRef.decoded(ref.encoded()) == ref
+    assert PayloadRef.unpacked(ref.packed()) == ref
+    assert list(ref.stored()) == [piece for piece in found if piece.depth >= 0]
+
+
+@given(pieces)
+def test_a_page_of_pieces_comes_back(found):
+    assert pieces_of(page_of(found)) == found
+
+
+@pytest.mark.parametrize("page", [b"", b"\xc1", ormsgpack.packb([2, b"x"]), ormsgpack.packb(7), ormsgpack.packb([])])
+def test_what_is_no_page_is_an_unknown_format(page):
+    with pytest.raises(UnknownFormat):
+        pieces_of(page)
+
+
 def test_another_version_or_other_content_is_an_unknown_format():
-    for parts in ([2, "msgpack", b"x"], [1, "msgpack", "no bytes"]):
+    for parts in (
+        [1, "msgpack", b"x"],
+        [2, "msgpack", "no bytes"],
+        [2, "msgpack", 7],
+        [2, "msgpack", 7, "text"],
+        [2, "msgpack", 7, 0, b"no address"],
+        [2, "msgpack", 7, -1, b""],
+    ):
         with pytest.raises(UnknownFormat):
             PayloadRef.decoded(ormsgpack.packb(parts))
 

@@ -95,22 +95,19 @@ def _walk(saver: SaverContext, place: Place, walk: _Walk) -> Flow[None]:
 
 def _values(saver: SaverContext, place: Place, ids: list[str], walk: _Walk) -> Flow[tuple[list[Row], Any]]:
     """Return the writes of some checkpoints, and a function that loads a payload."""
-    engine, coordinator = saver.core.engine, saver.core.engine.coordinator
-    seeds = [ref.address for ref in walk.seeds.values() if ref.address is not None]
-    rows, contents = yield coordinator.read(
-        "delta_writes",
-        lambda: queries.writes_and_content(engine.space, engine.owner, place.thread_id, place.ns, ids, seeds),
+    engine = saver.core.engine
+    rows: list[Row] = yield engine.coordinator.read(
+        "delta_writes", lambda: queries.channel_writes(engine.space, place.thread_id, place.ns, ids)
     )
     rows = [row for row in rows if row["channel"] in walk.channels]
-    refs = (PayloadRef.decoded(row["value"]) for row in rows)
-    more = [ref.address for ref in refs if ref.address is not None]
-    if more:
-        contents |= yield coordinator.read(
-            "delta_content", lambda: checkpoint_queries.read_blobs(engine.space, engine.owner, more)
-        )
+    content = engine.content.reader()
+    content.want(walk.seeds.values())
+    content.want(PayloadRef.decoded(row["value"]) for row in rows)
+    if content.missing():
+        yield engine.coordinator.read("delta_content", lambda: checkpoint_queries.fill(engine.space, content))
 
     def load(ref: PayloadRef) -> Any:
         where = f"the history of thread {place.thread_id!r}"
-        return encoding.loaded(saver.serde, coordinator.keys, engine.owner, ref, contents, where)
+        return encoding.loaded(saver.serde, content, ref, where)
 
     return rows, load

@@ -26,12 +26,12 @@ from langgraph.checkpoint.base import (
 from runtime_persist.adapters.workflow.values import error_text, serializer_of
 from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
 from runtime_persist.commands.parts.write_rows import TaskWrite, TaskWrites
-from runtime_persist.contentstore import ContentWriter, checked, pack, unpack
+from runtime_persist.contentstore import ContentReader, ContentWriter, pack, unpack
 from runtime_persist.engine.payloads import dumped
 from runtime_persist.engine.payloads import loaded as load_value
 from runtime_persist.errors import CheckpointCorrupt, UnknownFormat
 from runtime_persist.model import limits
-from runtime_persist.model.keys import SpaceKeys, fingerprint
+from runtime_persist.model.keys import fingerprint
 from runtime_persist.model.payload import PayloadRef
 
 if TYPE_CHECKING:
@@ -46,8 +46,9 @@ if TYPE_CHECKING:
 NULL_TASK = "00000000-0000-0000-0000-000000000000"
 """The task LangGraph stores a person's answer under, until the task that asked takes it up."""
 RESUME = "__resume__"
+INPUT = "__start__"
 
-_FORMAT = 1
+_FORMAT = 2
 SENDS_IN_PARENT_BELOW = 4
 """Checkpoints of an older format version keep their pending sends among their parent's writes."""
 _SECRET_WORDS = ("key", "token", "secret", "password", "auth", "credential")
@@ -134,7 +135,8 @@ def checkpoint_row(
     refs: dict[str, PayloadRef] = {}
     for channel, version in versions.items():
         if channel in values:
-            refs[channel] = writer.put(*values[channel], limits.INLINE_MANIFEST_BYTES_MAX)
+            bound = limits.INLINE_INPUT_BYTES_MAX if channel == INPUT else limits.INLINE_MANIFEST_BYTES_MAX
+            refs[channel] = writer.put(*values[channel], bound)
         elif parent is not None and parent.versions.get(channel) == version and channel in parent.refs:
             refs[channel] = parent.refs[channel]
     rest = {key: value for key, value in checkpoint.items() if key != "channel_values"}
@@ -214,8 +216,7 @@ def task_writes(
         idx = WRITES_IDX_MAP.get(channel, position)
         plain = error_text(serde, channel, value)
         kind, data = dumped(serializer_of(serde, channel), plain, channel, max_bytes, channel=channel, task_id=task_id)
-        ref = writer.put(kind, data, limits.INLINE_ROW_BYTES_MAX)
-        by_index[idx] = TaskWrite(idx=idx, channel=channel, value=ref.encoded())
+        by_index[idx] = TaskWrite(idx=idx, channel=channel, value=written(writer, kind, data))
     return TaskWrites(
         checkpoint_ns=place.ns,
         checkpoint_id=place.checkpoint_id or "",
@@ -225,6 +226,11 @@ def task_writes(
         owner=writer.owner,
         blobs=writer.blobs(),
     )
+
+
+def written(writer: ContentWriter, kind: str, data: bytes) -> bytes:
+    """Return the value column of a pending write."""
+    return writer.put(kind, data, limits.INLINE_WRITE_BYTES_MAX).encoded()
 
 
 def manifest_of(body: bytes, serde: SerializerProtocol) -> Manifest:
@@ -244,11 +250,9 @@ def version_of(body: bytes, serde: SerializerProtocol) -> int:
     return int(_opened(body, serde)[0].get("v", 1))
 
 
-def loaded(
-    serde: SerializerProtocol, keys: SpaceKeys, owner: str, ref: PayloadRef, contents: Mapping[bytes, bytes], where: str
-) -> Any:
+def loaded(serde: SerializerProtocol, content: ContentReader, ref: PayloadRef, where: str) -> Any:
     """Return the value a reference stands for (raises CheckpointCorrupt)."""
-    return load_value(serde, ref.type, checked(keys, owner, ref, contents, where), where)
+    return load_value(serde, ref.type, content.content(ref, where), where)
 
 
 def _opened(body: bytes, serde: SerializerProtocol) -> tuple[dict[str, Any], dict[str, PayloadRef]]:
@@ -260,8 +264,8 @@ def _opened(body: bytes, serde: SerializerProtocol) -> tuple[dict[str, Any], dic
     return load_value(serde, kind, data, "the body of a checkpoint"), refs
 
 
-def addresses(row: Row, writes: list[Row]) -> Iterable[bytes]:
-    """Return the addresses a checkpoint's row and writes refer to.
+def references(row: Row, writes: list[Row]) -> list[PayloadRef]:
+    """Return what a checkpoint's row and writes refer to.
 
     Every read of a checkpoint comes through here first, so here the rows are compared with their fingerprints.
 
@@ -270,9 +274,7 @@ def addresses(row: Row, writes: list[Row]) -> Iterable[bytes]:
 
     """
     _verify(row, writes)
-    refs = list(refs_of(row["body"]).values())
-    refs += [PayloadRef.decoded(write["value"]) for write in writes]
-    return [ref.address for ref in refs if ref.address is not None]
+    return [*refs_of(row["body"]).values(), *(PayloadRef.decoded(write["value"]) for write in writes)]
 
 
 def _verify(row: Row, writes: list[Row]) -> None:
@@ -290,8 +292,7 @@ def _verify(row: Row, writes: list[Row]) -> None:
 def checkpoint_tuple(
     stored: Stored,
     serde: SerializerProtocol,
-    keys: SpaceKeys,
-    owner: str,
+    content: ContentReader,
 ) -> tuple[CheckpointTuple, Manifest]:
     """Return a stored checkpoint as LangGraph wants it (fresh objects), and its manifest.
 
@@ -307,7 +308,7 @@ def checkpoint_tuple(
 
     def load(ref: PayloadRef, what: str, channel: str) -> Any:
         where = f"{what} {channel!r} of checkpoint {row['checkpoint_id']} (thread {row['thread_id']!r})"
-        data = checked(keys, owner, ref, stored.contents, where)
+        data = content.content(ref, where)
         return load_value(serde, ref.type, data, where, channel=channel, **named)
 
     rest["channel_values"] = {channel: load(ref, "channel", channel) for channel, ref in refs.items()}

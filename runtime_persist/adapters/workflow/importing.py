@@ -17,12 +17,10 @@ from runtime_persist.adapters.workflow.encoding import Place
 from runtime_persist.adapters.workflow.sends import TASKS
 from runtime_persist.commands.import_thread import ImportThread
 from runtime_persist.commands.parts.write_rows import TaskWrite, TaskWrites
-from runtime_persist.contentstore import ContentWriter
 from runtime_persist.engine import run
 from runtime_persist.engine.ownership import thread_of
 from runtime_persist.engine.payloads import dumped
 from runtime_persist.errors import CheckpointConflict, CheckpointCorrupt, InvalidInput, RuntimePersistError
-from runtime_persist.model import limits
 from runtime_persist.model.ids import new_id, thread_id_of
 
 if TYPE_CHECKING:
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
     from runtime_persist.adapters.workflow.saver import WorkflowCheckpointAdapter
     from runtime_persist.adapters.workflow.sources import Source, Write
     from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
+    from runtime_persist.contentstore import ContentWriter
     from runtime_persist.engine import Flow
 
 _PAGE = 20
@@ -219,8 +218,7 @@ class _Importer:
         return row
 
     def _writer(self) -> ContentWriter:
-        engine = self._saver.core.engine
-        return ContentWriter(engine.coordinator.keys, engine.owner)
+        return self._saver.core.engine.content.writer()
 
     def _task_writes(self, place: Place, found: Sequence[Write]) -> list[TaskWrites]:
         by_task: dict[tuple[str, str, str], list[Write]] = defaultdict(list)
@@ -233,7 +231,7 @@ class _Importer:
                 TaskWrite(
                     idx=write.idx,
                     channel=write.channel,
-                    value=writer.put(*self._dumped(write.channel, write.value), limits.INLINE_ROW_BYTES_MAX).encoded(),
+                    value=encoding.written(writer, *self._dumped(write.channel, write.value)),
                 )
                 for write in mine
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from runtime_persist.adapters.workflow import clock, encoding, sends
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import CheckpointTuple
 
     from runtime_persist.adapters.workflow.core import SaverContext
+    from runtime_persist.contentstore import ContentReader
     from runtime_persist.engine import Flow, OwnedRun
     from runtime_persist.plan import Row
 
@@ -86,11 +88,11 @@ def get_tuple(saver: SaverContext, config: RunnableConfig) -> Flow[CheckpointTup
     check_thread(owned, place.thread_id)
     if owned is not None:
         owned.check()
-    found = yield from _read(saver, place)
+    found, content = yield from _read(saver, place)
     result = None
     if found is not None:
-        coordinator = core.engine.coordinator
-        result, manifest = encoding.checkpoint_tuple(found, saver.serde, coordinator.keys, core.engine.owner)
+        result, manifest = encoding.checkpoint_tuple(found, saver.serde, content)
+        content.keep()
         core.remember((place.thread_id, place.ns, found.row["checkpoint_id"]), manifest)
         yield from sends.attach(saver, [(found.row, result)])
         clock.raise_to(found.row["checkpoint_id"])
@@ -106,27 +108,29 @@ def get_tuple(saver: SaverContext, config: RunnableConfig) -> Flow[CheckpointTup
     return result
 
 
-def _read(saver: SaverContext, place: Place) -> Flow[Stored | None]:
+def _read(saver: SaverContext, place: Place) -> Flow[tuple[Stored | None, ContentReader]]:
     engine = saver.core.engine
     coordinator = engine.coordinator
     found: Stored | None = None
     for _ in range(2):
+        content = engine.content.reader()
         found = yield coordinator.read(
             "get_tuple",
-            lambda: queries.one(
+            partial(
+                queries.one,
                 engine.space,
-                engine.owner,
                 place.thread_id,
                 place.ns,
                 place.checkpoint_id,
-                encoding.addresses,
+                content,
+                encoding.references,
             ),
             brief=True,
         )
-        if found is None or all(a in found.contents for a in encoding.addresses(found.row, found.writes)):
+        if found is None or content.complete:
             break
         # Content that is missing may only mean that the thread was deleted between two statements: look again.
-    return found
+    return found, content
 
 
 class Listing:
@@ -162,18 +166,18 @@ class Listing:
             return None
         saver, core = self._saver, self._saver.core
         engine, coordinator = core.engine, core.engine.coordinator
-        place = self._place
+        place, content = self._place, core.engine.content.reader()
         rows = limits.PAGE_ROWS if self._left is None or self._filter else min(self._left, limits.PAGE_ROWS)
         stored: list[Stored] = yield coordinator.read(
             "list",
             lambda: queries.page(
                 engine.space,
-                engine.owner,
                 self._thread,
                 self._ns,
                 place,
                 rows,
-                encoding.addresses,
+                content,
+                encoding.references,
             ),
             snapshot=True,
         )
@@ -189,8 +193,9 @@ class Listing:
             if self._only is not None and one.row["checkpoint_id"] != self._only:
                 continue
             if matches(encoding.decoded_metadata(one.row["metadata"], saver.serde), self._filter):
-                loaded, _ = encoding.checkpoint_tuple(one, saver.serde, coordinator.keys, engine.owner)
+                loaded, _ = encoding.checkpoint_tuple(one, saver.serde, content)
                 read.append((one.row, loaded))
+        content.keep()
         yield from sends.attach(saver, read)
         if self._left is not None:
             self._left -= len(read)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import CheckpointTuple
 
     from runtime_persist.adapters.workflow.core import SaverContext
-    from runtime_persist.engine import Engine, Flow
+    from runtime_persist.engine import Flow
     from runtime_persist.plan import Plan, Row
 
 TASKS = "__pregel_tasks"
@@ -36,36 +36,35 @@ def attach(saver: SaverContext, read: Sequence[tuple[Row, CheckpointTuple]]) -> 
     ]
     if not old:
         return
-    engine, coordinator = saver.core.engine, saver.core.engine.coordinator
+    engine = saver.core.engine
     places: dict[tuple[str, str], set[str]] = defaultdict(set)
     for row, _ in old:
         places[row["thread_id"], row["checkpoint_ns"]].add(row["parent_id"])
-    sent: dict[tuple[str, str, str], list[Row]] = yield coordinator.read("pending_sends", lambda: _sent(engine, places))
+    sent: dict[tuple[str, str, str], list[Row]] = yield engine.coordinator.read(
+        "pending_sends", lambda: _sent(engine.space, places)
+    )
     refs = {id(one): PayloadRef.decoded(one["value"]) for rows in sent.values() for one in rows}
-    wanted = [ref.address for ref in refs.values() if ref.address is not None]
-    contents: Mapping[bytes, bytes] = {}
-    if wanted:
-        contents = yield coordinator.read(
-            "pending_sends", lambda: checkpoint_queries.read_blobs(engine.space, engine.owner, wanted)
-        )
+    content = engine.content.reader()
+    content.want(refs.values())
+    if content.missing():
+        yield engine.coordinator.read("pending_sends", lambda: checkpoint_queries.fill(engine.space, content))
     for row, found in old:
         sends = sent.get((row["thread_id"], row["checkpoint_ns"], row["parent_id"]))
         if sends is None:
             continue
         where = f"the pending sends of checkpoint {row['checkpoint_id']} (thread {row['thread_id']!r})"
         found.checkpoint["channel_values"][TASKS] = [
-            encoding.loaded(saver.serde, coordinator.keys, engine.owner, refs[id(one)], contents, where)
-            for one in sends
+            encoding.loaded(saver.serde, content, refs[id(one)], where) for one in sends
         ]
         versions = found.checkpoint["channel_versions"]
         versions[TASKS] = max(versions.values()) if versions else f"{1:032}.0"
 
 
-def _sent(engine: Engine, places: Mapping[tuple[str, str], set[str]]) -> Plan[dict[tuple[str, str, str], list[Row]]]:
+def _sent(space: str, places: Mapping[tuple[str, str], set[str]]) -> Plan[dict[tuple[str, str, str], list[Row]]]:
     """Read the sends among the writes of some checkpoints, in the order of their tasks."""
     sent: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for (thread_id, ns), ids in places.items():
-        rows, _ = yield from queries.writes_and_content(engine.space, engine.owner, thread_id, ns, sorted(ids), [])
+        rows = yield from queries.channel_writes(space, thread_id, ns, sorted(ids))
         for one in sorted(rows, key=lambda one: writes_sort_key(one["task_path"], one["task_id"], one["idx"])):
             if one["channel"] == TASKS:
                 sent[thread_id, ns, one["checkpoint_id"]].append(one)

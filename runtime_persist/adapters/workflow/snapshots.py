@@ -15,7 +15,6 @@ from langgraph.pregel._checkpoint import channels_from_checkpoint
 from runtime_persist.adapters.workflow import delta, encoding, reading
 from runtime_persist.adapters.workflow.encoding import Place
 from runtime_persist.commands.prune_thread import Snapshot
-from runtime_persist.contentstore import ContentWriter
 from runtime_persist.engine import run
 from runtime_persist.errors import StaleWriter
 
@@ -75,7 +74,7 @@ def of_head(
     limit = core.engine.max_value_bytes
     metadata = encoding.encoded_metadata(serde, {}, _counted(found.metadata, channels), core.metadata_keys, limit)
     new, _ = encoding.checkpoint_row(
-        ContentWriter(core.engine.coordinator.keys, core.engine.owner),
+        core.engine.content.writer(),
         serde,
         Place(thread_id, row["checkpoint_ns"], row["parent_id"]),
         checkpoint,

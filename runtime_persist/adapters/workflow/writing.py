@@ -13,7 +13,6 @@ from runtime_persist.commands.delete_thread import DeleteThread
 from runtime_persist.commands.put_thread_checkpoint import PutThreadCheckpoint
 from runtime_persist.commands.put_thread_writes import PutThreadWrites
 from runtime_persist.commands.replace_thread_checkpoint import ReplaceThreadCheckpoint
-from runtime_persist.contentstore import ContentWriter
 from runtime_persist.errors import (
     CheckpointConflict,
     RuntimePersistError,
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from runtime_persist.adapters.workflow.encoding import Manifest, Place
     from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
     from runtime_persist.commands.parts.spec import Command
+    from runtime_persist.contentstore import ContentWriter
     from runtime_persist.coordinator import CommitReceipt
     from runtime_persist.engine import Flow, OwnedRun
 
@@ -84,6 +84,7 @@ def put(
         yield from scope.commit_checkpoint(row)
     except RuntimePersistError as error:
         raise scope.failed(error) from error.__cause__
+    writer.committed()
     saver.core.remember((place.thread_id, place.ns, row.checkpoint_id), manifest)
     return place.config(row.checkpoint_id)
 
@@ -113,7 +114,8 @@ def put_writes(
     try:
         scope.check(place.checkpoint_id or "")
         limit = saver.core.engine.max_value_bytes
-        given = encoding.task_writes(scope.writer(), saver.serde, place, writes, task_id, task_path, limit)
+        writer = scope.writer()
+        given = encoding.task_writes(writer, saver.serde, place, writes, task_id, task_path, limit)
         owned = scope.owned
         indices = ",".join(str(write.idx) for write in given.writes)
         command_id = f"writes:{place.thread_id}:{place.ns}:{given.checkpoint_id}:{task_id}:{indices}"
@@ -132,6 +134,7 @@ def put_writes(
         yield scope.coordinator.commit(command)
     except RuntimePersistError as error:
         raise scope.failed(error) from error.__cause__
+    writer.committed()
 
 
 def delete_thread(saver: SaverContext, thread_id: str) -> Flow[None]:
@@ -164,7 +167,7 @@ class _Scope:
         )
 
     def writer(self) -> ContentWriter:
-        return ContentWriter(self.coordinator.keys, self._core.engine.owner)
+        return self._core.engine.content.writer()
 
     def thread(self) -> dict[str, Any]:
         thread_id = self._place.thread_id

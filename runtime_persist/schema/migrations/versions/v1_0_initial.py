@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import context, op
 
+from runtime_persist.dialects.sql import stored_as_given
 from runtime_persist.schema.metadata import data, key, number, words
 
 revision = "1.0"
@@ -329,6 +330,9 @@ def upgrade() -> None:
         ),
         schema=schema,
     )
+    for name, column in (("rp_blobs", "content"), ("rp_checkpoints", "body")):
+        for statement in stored_as_given(op.get_context().dialect, sa.table(name, schema=schema), column):
+            op.execute(statement)
 
 
 def downgrade() -> None:

@@ -1,0 +1,89 @@
+"""What a process knows about content: verified bytes it need not read again, addresses it need not send again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from runtime_persist.model import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+class SegmentCache:
+    """Verified content by address: the most recently used, up to a number of bytes. Safe for threads."""
+
+    def __init__(self, max_bytes: int = limits.SEGMENTS_CACHED_BYTES_MAX) -> None:
+        """Keep nothing yet."""
+        self._max = max_bytes
+        self._bytes = 0
+        self._kept: OrderedDict[bytes, bytes] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, addresses: Iterable[bytes]) -> dict[bytes, bytes]:
+        """Return what is known of some content."""
+        found: dict[bytes, bytes] = {}
+        with self._lock:
+            for address in addresses:
+                content = self._kept.get(address)
+                if content is not None:
+                    self._kept.move_to_end(address)
+                    found[address] = content
+        return found
+
+    def add(self, contents: Mapping[bytes, bytes]) -> None:
+        """Keep content that has the hash of its address."""
+        with self._lock:
+            for address, content in contents.items():
+                if len(content) > limits.SEGMENT_CACHED_BYTES_MAX or address in self._kept:
+                    continue
+                self._kept[address] = content
+                self._bytes += len(content) + _OVERHEAD_BYTES
+            while self._bytes > self._max:
+                _, content = self._kept.popitem(last=False)
+                self._bytes -= len(content) + _OVERHEAD_BYTES
+
+    def clear(self) -> None:
+        """Keep nothing."""
+        with self._lock:
+            self._kept.clear()
+            self._bytes = 0
+
+
+_OVERHEAD_BYTES = 200
+"""What an entry costs beside its content: two byte strings and a place in a dict."""
+
+
+class KnownAddresses:
+    """Content this process saw committed, or read, a short while ago. Safe for threads.
+
+    What is known is not sent again. That is right as long as nobody removes content that was referred to within
+    ``max_seconds``; see :data:`runtime_persist.model.limits.KNOWN_SECONDS`.
+    """
+
+    def __init__(
+        self, max_entries: int = limits.KNOWN_ADDRESSES_MAX, max_seconds: float = limits.KNOWN_SECONDS
+    ) -> None:
+        """Know nothing yet."""
+        self._max_entries = max_entries
+        self._max_seconds = max_seconds
+        self._seen: OrderedDict[bytes, float] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __contains__(self, address: bytes) -> bool:
+        seen = self._seen.get(address)
+        # The wall clock also goes on while the machine sleeps; a time that lies ahead of it says nothing.
+        return seen is not None and 0 <= time.time() - seen <= self._max_seconds
+
+    def add(self, addresses: Iterable[bytes]) -> None:
+        """Note that some content is committed, as of now."""
+        now = time.time()
+        with self._lock:
+            for address in addresses:
+                self._seen[address] = now
+                self._seen.move_to_end(address)
+            while len(self._seen) > self._max_entries:
+                self._seen.popitem(last=False)

@@ -1,0 +1,70 @@
+"""Puts values into the store: split, addressed, and packed unless the store is known to have them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from runtime_persist.contentstore.cache import KnownAddresses, SegmentCache
+from runtime_persist.contentstore.packing import pack
+from runtime_persist.contentstore.paging import paged
+from runtime_persist.contentstore.splitting import split
+from runtime_persist.model import limits
+from runtime_persist.model.payload import SEGMENT, Blob, PayloadRef, Piece
+
+if TYPE_CHECKING:
+    from runtime_persist.model.keys import SpaceKeys
+
+
+@dataclass(slots=True)
+class ContentWriter:
+    """Collects the blobs of one command.
+
+    Attributes:
+        keys: of the space.
+        owner: whose content it is; a reader names the owner too.
+        cache: gets the content once it is committed.
+        known: addresses that need not be sent.
+
+    """
+
+    keys: SpaceKeys
+    owner: str
+    cache: SegmentCache = field(default_factory=SegmentCache)
+    known: KnownAddresses = field(default_factory=KnownAddresses)
+    _named: set[bytes] = field(default_factory=set)
+    _blobs: dict[bytes, Blob] = field(default_factory=dict)
+    _new: dict[bytes, bytes] = field(default_factory=dict)
+
+    def put(self, kind: str, data: bytes, inline_max: int) -> PayloadRef:
+        """Return a reference to ``data``: inline up to ``inline_max`` bytes, else stored, in parts if it has some."""
+        if len(data) <= inline_max:
+            return PayloadRef(kind, len(data), inline=data)
+        spans = split(kind, data)
+        if len(spans) == 1:
+            return PayloadRef(kind, len(data), address=self._store(data))
+        view = memoryview(data)
+        pieces = [
+            Piece(self._store(view[start:stop]), SEGMENT) if stored else Piece(data[start:stop])
+            for start, stop, stored in spans
+        ]
+        return PayloadRef(kind, len(data), pieces=tuple(paged(pieces, self._store)))
+
+    def blobs(self) -> tuple[Blob, ...]:
+        """Return the blobs to send in address order: all writers lock them in the same order."""
+        return tuple(self._blobs[address] for address in sorted(self._blobs))
+
+    def committed(self) -> None:
+        """Note that the command is committed: what it refers to is stored."""
+        self.known.add(self._named)
+        self.cache.add(self._new)
+
+    def _store(self, content: bytes | memoryview) -> bytes:
+        address = self.keys.address(self.owner, content)
+        if address not in self._named:
+            self._named.add(address)
+            if address not in self.known:
+                self._blobs[address] = Blob(address, len(content), pack(content))
+                if len(content) <= limits.SEGMENT_CACHED_BYTES_MAX:
+                    self._new[address] = bytes(content)
+        return address
