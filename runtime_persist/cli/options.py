@@ -8,11 +8,15 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
+from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from runtime_persist.errors import InvalidInput
 from runtime_persist.runtime import Runtime
+from runtime_persist.worker import load_attribute
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_SERDE = "runtime_persist.serde"
 DEFAULT_URL = "sqlite:///runtime-persist.db"
 
 
@@ -42,16 +46,52 @@ def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
+def serde_option(command: F) -> F:
+    """Add ``--serde``; :func:`opened` finds it, the command itself does not see it."""
+
+    def keep(context: click.Context, _: click.Parameter, value: str | None) -> None:
+        context.meta[_SERDE] = value
+
+    return click.option(
+        "--serde",
+        envvar="RUNTIME_PERSIST_SERDE",
+        metavar="MODULE:ATTRIBUTE",
+        expose_value=False,
+        callback=keep,
+        help="Serializer of the values, or a function that makes it: of an encrypted database (or "
+        "RUNTIME_PERSIST_SERDE).",
+    )(command)
+
+
 def database_options(command: F) -> F:
-    """Add ``--url``, ``--space`` and ``--schema``."""
-    return url_option(space_option(schema_option(command)))
+    """Add ``--url``, ``--space``, ``--schema`` and ``--serde``."""
+    return url_option(space_option(schema_option(serde_option(command))))
 
 
 @contextmanager
 def opened(url: str, space: str, schema: str | None, **options: Any) -> Iterator[Runtime]:
-    """Open a runtime for one command."""
-    with Runtime.open(url, space=space, schema=schema, **options) as runtime:
+    """Open a runtime for one command, with the serializer that ``--serde`` names."""
+    context = click.get_current_context(silent=True)
+    reference = None if context is None else context.meta.get(_SERDE)
+    serde = None if reference is None else load_serde(reference)
+    with Runtime.open(url, space=space, schema=schema, serde=serde, **options) as runtime:
         yield runtime
+
+
+def load_serde(reference: str) -> SerializerProtocol:
+    """Return the serializer that ``module:attribute`` names, or that the function there makes.
+
+    Raises:
+        InvalidInput: no such module or attribute, or it is no serializer.
+
+    """
+    found = load_attribute(reference)
+    if not isinstance(found, SerializerProtocol) and callable(found):
+        found = found()
+    if not isinstance(found, SerializerProtocol):
+        msg = f"{reference} must be a serializer (dumps_typed, loads_typed) or make one, not {type(found).__name__}"
+        raise InvalidInput(msg, serde=reference)
+    return found
 
 
 def echo_json(value: Any) -> None:

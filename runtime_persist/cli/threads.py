@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 
-from runtime_persist.adapters.workflow import RawSerializer
+from runtime_persist.adapters.workflow.values import raw_view
 from runtime_persist.cli.options import database_options, echo_json, json_option, opened
-from runtime_persist.engine import Engine, run
+from runtime_persist.engine import run
 from runtime_persist.errors import InvalidInput
 from runtime_persist.inspector.plain import plain
 from runtime_persist.inspector.render_thread import thread as render
 from runtime_persist.inspector.thread import HISTORY, load_bytes, load_thread, load_value
+
+if TYPE_CHECKING:
+    from runtime_persist.runtime import Runtime
 
 
 @click.group("thread")
@@ -46,7 +50,7 @@ def show(
         raise InvalidInput(msg)
     with opened(url, space, schema, auto_setup=False) as runtime:
         if channel is not None:
-            _channel(runtime.engine, thread_id, channel, ns or "", checkpoint, as_bytes, show_secrets)
+            _channel(runtime, thread_id, channel, ns or "", checkpoint, as_bytes, show_secrets)
             return
         found = run(load_thread(runtime.engine, thread_id, ns=ns, checkpoint_id=checkpoint, history=history))
     if as_json:
@@ -56,12 +60,14 @@ def show(
 
 
 def _channel(
-    engine: Engine, thread_id: str, channel: str, ns: str, checkpoint: str | None, as_bytes: bool, secrets: bool
+    runtime: Runtime, thread_id: str, channel: str, ns: str, checkpoint: str | None, as_bytes: bool, secrets: bool
 ) -> None:
+    engine = runtime.engine
     if as_bytes:
         for _, data in run(load_bytes(engine, thread_id, channel, ns=ns, checkpoint_id=checkpoint)):
             sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
-    value = run(load_value(engine, RawSerializer(), thread_id, channel, ns=ns, checkpoint_id=checkpoint))
+    serde = raw_view(runtime.checkpointer.serde)
+    value = run(load_value(engine, serde, thread_id, channel, ns=ns, checkpoint_id=checkpoint))
     echo_json(plain(value, secrets=secrets))

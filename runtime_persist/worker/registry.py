@@ -23,6 +23,20 @@ def load_registry(reference: str) -> dict[str, Graph]:
         InvalidInput: no such module or attribute, or it is not a mapping of names to graphs.
 
     """
+    registry = load_attribute(reference)
+    if not isinstance(registry, Mapping) or not registry:
+        msg = f"{reference} must be a non-empty dict of name -> graph, not {type(registry).__name__}"
+        raise InvalidInput(msg, registry=reference)
+    return {name: resolve(name, graph) for name, graph in registry.items()}
+
+
+def load_attribute(reference: str) -> Any:
+    """Return what ``module:attribute`` names; the module is imported, also from the current folder.
+
+    Raises:
+        InvalidInput: no such module or attribute.
+
+    """
     module_name, found, attribute = reference.partition(":")
     if not found or not module_name or not attribute:
         msg = f"{reference!r} is not module:attribute (for example app.graphs:registry)"
@@ -38,14 +52,10 @@ def load_registry(reference: str) -> dict[str, Graph]:
         msg = f"there is no module {module_name!r} (looked in {here} and the installed packages)"
         raise InvalidInput(msg, registry=reference) from error
     try:
-        registry = getattr(module, attribute)
+        return getattr(module, attribute)
     except AttributeError as error:
         msg = f"module {module_name!r} has no attribute {attribute!r}"
         raise InvalidInput(msg, registry=reference) from error
-    if not isinstance(registry, Mapping) or not registry:
-        msg = f"{reference} must be a non-empty dict of name -> graph, not {type(registry).__name__}"
-        raise InvalidInput(msg, registry=reference)
-    return {name: resolve(name, graph) for name, graph in registry.items()}
 
 
 def resolve(name: str, graph: object) -> Graph:

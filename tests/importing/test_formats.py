@@ -46,6 +46,16 @@ def test_a_checkpoint_of_each_format_comes_with_its_keys_and_versions(stock, sav
     assert (mine.checkpoint["v"], mine.checkpoint["channel_versions"]) == (v, {"a": 7, "b": "3.5"})
 
 
+def test_values_of_channels_without_a_version_come_too(stock, saver):
+    with stock.opens() as source:
+        placed = put(source, {"a": 1, "b": 2, "c": None}, channel_versions={"a": "1"})
+        theirs = source.get_tuple(placed)
+    assert theirs.checkpoint["channel_values"]["b"] == 2
+    assert import_threads(saver, stock.url).failed == {}
+    assert get(saver, placed).checkpoint == theirs.checkpoint
+    assert import_threads(saver, stock.url).checkpoints == 0
+
+
 @pytest.mark.parametrize("v", [1, 2, 3])
 def test_sends_that_an_old_format_keeps_with_the_parent_are_there(stock, saver, v):
     sends = [Send("work", {"item": 1}), Send("work", {"item": 2})]

@@ -7,6 +7,8 @@ import sys
 import ormsgpack
 import pytest
 from langchain_core.messages import AIMessage
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import BaseModel, SecretStr
 
 from runtime_persist import Runtime, operation
@@ -20,7 +22,7 @@ from runtime_persist.inspector.thread import load_bytes, load_thread, load_value
 from runtime_persist.model.keys import fingerprint
 from tests.importing.conftest import stock  # noqa: F401
 from tests.support.checkpoints import at, new_checkpoint
-from tests.support.graphs import chain
+from tests.support.graphs import chain, config
 from tests.support.stored import files, stored
 from tests.values.crafted import CRAFTED, Forger, marker  # noqa: F401
 from tests.values.graphs import keeps
@@ -128,6 +130,31 @@ def test_an_encrypted_thread_is_shown_by_size_without_the_key(shared_url, cli):
     data = cli("thread", "show", "t", "--channel", "value", "--bytes").stdout_bytes
     assert CANARY.encode() not in data
     assert ValueSerializer().loads_typed(("msgpack", Rot().decrypt("rot", data))) == {"a": CANARY}
+
+
+SERDE = "tests.values.test_secrets:encrypted"
+
+
+def test_an_encrypted_source_is_imported_and_shown_with_its_key_and_stays_encrypted(stock, sqlite_url, cli, raw_of):  # noqa: F811
+    """I2: --serde names the serializer; without it the thread is an error, and nothing of it is stored."""
+    with stock.opens() as saver:
+        saver.serde = EncryptedSerializer(Rot(), JsonPlusSerializer())
+        chain({"node": lambda _: {"log": [CANARY]}}, checkpointer=saver).invoke({"log": []}, config())
+    arguments = ("import", "--from", stock.url, "--url", sqlite_url, "--json")
+    refused = cli(*arguments)
+    assert refused.exit_code == EXIT_CODES["corrupt"]
+    assert set(json.loads(refused.stdout)["failed"]) == {"t"}
+    done = cli(*arguments, "--serde", SERDE)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["threads"] == ["t"]
+    shown = cli("thread", "show", "t", "--url", sqlite_url, "--channel", "log", "--serde", SERDE)
+    assert json.loads(shown.stdout) == [CANARY]
+    with WorkflowCheckpointAdapter.from_conn_string(sqlite_url, serde=encrypted()) as saver:
+        assert CANARY.encode() not in stored(raw_of(saver), sqlite_url)
+        assert saver.get_tuple(at("t")).checkpoint["channel_values"]["log"] == [CANARY]
+    wrong = cli("thread", "show", "t", "--url", sqlite_url, "--serde", "tests.values.test_secrets:CANARY")
+    assert wrong.exit_code == EXIT_CODES["invalid"]
+    assert "must be a serializer" in wrong.stderr
 
 
 # --- I4 ---------------------------------------------------------------------------------------------------------------

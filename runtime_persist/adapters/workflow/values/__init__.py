@@ -10,7 +10,7 @@ from runtime_persist.adapters.workflow.values.choice import (
     serializer_for,
     serializer_of,
 )
-from runtime_persist.adapters.workflow.values.raw import RawObject, RawSerializer
+from runtime_persist.adapters.workflow.values.raw import RawObject, RawSerializer, raw_view
 from runtime_persist.adapters.workflow.values.registry import register_type, register_upgrade
 from runtime_persist.adapters.workflow.values.sealed import AcceptPlainRows, RequireCipher
 from runtime_persist.adapters.workflow.values.serializer import ValueSerializer
@@ -25,6 +25,7 @@ __all__ = [
     "error_text",
     "for_graph",
     "metadata_names",
+    "raw_view",
     "register_type",
     "register_upgrade",
     "serializer_for",

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
 from runtime_persist.adapters.workflow.values import codes, stock
 from runtime_persist.adapters.workflow.values.decode import Decoder
 from runtime_persist.adapters.workflow.values.registry import BUILT_IN
+from runtime_persist.adapters.workflow.values.sealed import RequireCipher
 from runtime_persist.adapters.workflow.values.serializer import ValueSerializer, json_value
 from runtime_persist.errors import CheckpointCorrupt, RuntimePersistError, UnsupportedValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from langgraph.checkpoint.serde.base import SerializerProtocol
 
 _KINDS: Final = {
     codes.STOCK_SINGLE: "object",
@@ -105,6 +111,13 @@ class RawSerializer(ValueSerializer):
         if kind == "json":
             return json_value(content, _constructor)
         return super().loads_typed(data)
+
+
+def raw_view(serde: SerializerProtocol) -> SerializerProtocol:
+    """Return what loads without classes what a serializer stores; one that is not this package's as it is."""
+    if isinstance(serde, EncryptedSerializer) and isinstance(serde.serde, JsonPlusSerializer):
+        return RequireCipher(EncryptedSerializer(serde.cipher, RawSerializer()))
+    return RawSerializer() if isinstance(serde, JsonPlusSerializer) else serde
 
 
 class _RawDecoder(Decoder):
