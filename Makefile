@@ -7,11 +7,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
+BENCH_STAMP := $(VENV)/installed-bench
 PYTEST_ARGS ?=
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all bench lint types layers check clean
+.PHONY: help setup demo test test-all bench bench-quick bench-check lint types layers check clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,8 +41,20 @@ test: $(STAMP)  ## the tests (a few minutes)
 test-all: $(STAMP)  ## the tests with the full product of every matrix (long)
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
-bench: $(STAMP)  ## time and throughput, against the published savers where they are installed
-	$(BIN)/python -m bench
+# Beside what `make setup` installs: the plots.
+$(BENCH_STAMP): $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	    --constraint constraints.txt --editable '.[bench]'
+	@touch $@
+
+bench: $(BENCH_STAMP)  ## time, throughput and bytes against the published savers; writes docs/performance.md
+	$(BIN)/python -m bench --document
+
+bench-quick: $(BENCH_STAMP)  ## the same with small sizes and one round; writes nothing
+	$(BIN)/python -m bench --quick
+
+bench-check: $(STAMP)  ## what no machine changes: statements, round trips, bytes, their growth (part of make test)
+	$(BIN)/python -m bench check
 
 lint: $(STAMP)  ## ruff: rules and format
 	$(BIN)/ruff check .

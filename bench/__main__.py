@@ -1,135 +1,116 @@
-"""Time and throughput of the savers, interleaved in one run: only ratios within one table count.
+"""Time, throughput and bytes of the savers, ours and the published ones, taking turns in one run.
 
-    python -m bench [--rounds 5] [--seconds 0.4] [--size 1024]
+    python -m bench [micro graphs storage growth slow_disk rows] [--quick] [--rounds N] [--only WORDS] [--savers KEYS]
+    python -m bench check       what no machine changes, against bounds
+    python -m bench page        draw docs/performance.md anew from the last documented results
 
-Measured: put, put_writes and get_tuple of one caller, sync and async, on a SQLite file; and on PostgreSQL when one can
-be started. Peers take part when they are installed. fsync is on everywhere.
+Only ratios within one table count. fsync is on everywhere.
 """
+
+from __future__ import annotations
 
 import argparse
 import asyncio
-import statistics
-import tempfile
+import gc
+import importlib
+import shlex
+import sys
 import time
-from pathlib import Path
 
-from langchain_core.messages import HumanMessage
-from langgraph.checkpoint.base import empty_checkpoint, uuid6
 from rich.console import Console
-from rich.progress import track
-from rich.table import Table
 
-from bench.savers import sqlite_savers, with_postgresql
+from bench import check, goals, machine
+from bench.noise import Machine
+from bench.options import ROUNDS, Options
+from bench.report import page, tables
+from bench.savers import BY_KEY, lab
 
-OPERATIONS = ("put", "put_writes", "get_tuple")
+PARTS = tuple(ROUNDS)
 
 
-class Load:
-    """A thread whose next checkpoint appends one message; the other ones are unchanged."""
-
-    def __init__(self, thread_id, size):
-        self.config = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
-        self.message = HumanMessage("word " * max(1, size // 5))
-        self.step = 0
-
-    def next(self, saver):
-        self.step += 1
-        version = saver.get_next_version(None if self.step == 1 else self.version, None)
-        self.version = version
-        checkpoint = empty_checkpoint() | {
-            "id": str(uuid6(clock_seq=self.step)),
-            "channel_values": {"messages": [self.message]},
-            "channel_versions": {"messages": version},
+async def measure(part: str, options: Options) -> dict:
+    """Run a part in a lab of its own."""
+    module = importlib.import_module(f"bench.{part}")
+    began = time.time()
+    async with lab(Machine()) as found:
+        gc.freeze()  # what is loaded by now never becomes garbage: do not look at it in the middle of a slice
+        rows = await module.measure(found, options)
+        return {
+            "part": part,
+            "command": shlex.join(["python", "-m", "bench", *sys.argv[1:]]),
+            "when": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(began)),
+            "seconds": round(time.time() - began),
+            "machine": machine.described(found.server),
+            "left_out": found.left_out,
+            "rows": rows,
         }
-        return self.config, checkpoint, {"source": "loop", "step": self.step, "parents": {}}, {"messages": version}
 
 
-def measure_sync(saver, operation, load, seconds):
-    count, end = 0, time.perf_counter() + seconds
-    began = time.perf_counter()
-    while time.perf_counter() < end:
-        if operation == "put":
-            load.config = saver.put(*load.next(saver))
-        elif operation == "put_writes":
-            saver.put_writes(load.config, [("messages", load.message)], f"task-{load.step}-{count}")
-        else:
-            saver.get_tuple({"configurable": {"thread_id": load.config["configurable"]["thread_id"]}})
-        count += 1
-    return (time.perf_counter() - began) / count
+def show(console: Console, results: dict[str, dict]) -> None:
+    """Print all tables, the goals last."""
+    for part, found in results.items():
+        for table in tables.TABLES[part](found["rows"]):
+            console.print(table.rich())
+        for name, reason in found["left_out"].items():
+            console.print(f"{name} left out: {reason}")
+        console.print(page.noise(found["rows"]))
+    reached = goals.table({part: found["rows"] for part, found in results.items()})
+    if reached.lines:
+        console.print(reached.rich())
 
 
-async def measure_async(saver, operation, load, seconds):
-    count, end = 0, time.perf_counter() + seconds
-    began = time.perf_counter()
-    while time.perf_counter() < end:
-        if operation == "put":
-            load.config = await saver.aput(*load.next(saver))
-        elif operation == "put_writes":
-            await saver.aput_writes(load.config, [("messages", load.message)], f"task-{load.step}-{count}")
-        else:
-            await saver.aget_tuple({"configurable": {"thread_id": load.config["configurable"]["thread_id"]}})
-        count += 1
-    return (time.perf_counter() - began) / count
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)} (default: all), check or page")
+    parser.add_argument("--quick", action="store_true", help="small sizes, one round: shows that all of it works")
+    parser.add_argument("--rounds", type=int, help=f"rounds of each part (default {ROUNDS})")
+    parser.add_argument("--only", default="", help="only what has one of these words in its name (a,b,…)")
+    parser.add_argument("--savers", default="", help=f"only these savers: {', '.join(BY_KEY)}")
+    parser.add_argument("--document", action="store_true", help="keep the results and draw docs/performance.md")
+    given = parser.parse_args()
+    unknown = set(given.parts) - {*PARTS, "check", "page"}
+    if unknown:
+        parser.error(f"unknown part: {', '.join(sorted(unknown))}")
+    if given.document and (given.quick or given.only or given.savers):
+        parser.error("--document keeps whole parts only: leave --quick, --only and --savers out")
+    return given
 
 
-async def run(savers, arguments):
-    """Return saver -> operation -> seconds of each round; savers take turns inside a round."""
-    found = {saver.name: {operation: [] for operation in OPERATIONS} for saver in savers}
-    loads = {}
-    for _ in track(range(arguments.rounds), description=savers[0].database):
-        for operation in OPERATIONS:
-            for one in savers:
-                load = loads.setdefault((one.name, operation), Load(f"{operation}-{one.name}", arguments.size))
-                if load.step == 0:
-                    saved = (
-                        one.saver.put(*load.next(one.saver))
-                        if one.sync
-                        else await one.saver.aput(*load.next(one.saver))
-                    )
-                    load.config = saved
-                if one.sync:
-                    seconds = await asyncio.to_thread(measure_sync, one.saver, operation, load, arguments.seconds)
-                else:
-                    seconds = await measure_async(one.saver, operation, load, arguments.seconds)
-                found[one.name][operation].append(seconds)
-    return found
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-def show(console, database, savers, found):
-    table = Table(title=f"{database}: milliseconds (median); × = peer / ours", title_justify="left")
-    table.add_column("saver")
-    for operation in OPERATIONS:
-        table.add_column(operation, justify="right")
-    median = {n: {o: statistics.median(t) for o, t in by.items()} for n, by in found.items()}
-    for one in savers:
-        ours = next(s.name for s in savers if s.ours and s.sync == one.sync)
-        cells = []
-        for operation in OPERATIONS:
-            value = median[one.name][operation]
-            ratio = "" if one.ours else f" ({value / median[ours][operation]:.2f}×)"
-            cells.append(f"{value * 1e3:.3f}{ratio}")
-        table.add_row(("[bold]" if one.ours else "") + one.name, *cells)
-    console.print(table)
-
-
-def main():
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5, help="rounds (default 5)")
-    parser.add_argument("--seconds", type=float, default=0.4, help="seconds of one slice (default 0.4)")
-    parser.add_argument("--size", type=int, default=1024, help="bytes of one message (default 1024)")
-    arguments = parser.parse_args()
+def main() -> int:
+    """Run what was asked for and return the exit status."""
+    given = _arguments()
     console = Console()
-
-    async def everything():
-        with tempfile.TemporaryDirectory() as folder:
-            async with sqlite_savers(Path(folder)) as savers:
-                show(console, "SQLite", savers, await run(savers, arguments))
-        async with with_postgresql(console) as savers:
-            if savers:
-                show(console, "PostgreSQL", savers, await run(savers, arguments))
-
-    asyncio.run(everything())
+    if given.parts == ["page"]:
+        page.write()
+        return 0
+    if given.parts == ["check"]:
+        found = check.everything()
+        console.print(check.table(found).rich())
+        return 0 if all(one.holds for one in found) else 1
+    options = Options(given.quick, given.rounds, _words(given.only), _words(given.savers))
+    results = {}
+    failed = False
+    for part in given.parts or PARTS:
+        try:
+            results[part] = asyncio.run(measure(part, options))
+        except Exception:  # noqa: BLE001 (the other parts have taken minutes: they are shown)
+            console.print_exception()
+            failed = True
+            continue
+        if given.document:
+            page.keep(results[part])
+    show(console, results)
+    if given.document:
+        page.write()
+        console.print(f"written: {page.PAGE}")
+    return int(failed)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""What must not get worse: counts and sizes that are the same on every machine.
+
+Each bound is what was reached when it was written, and a little room (sizes: the random parts of versions compress a
+little differently each time). Where a goal is not reached yet it stands beside the bound. Whoever makes something
+better lowers the bound in the same commit; `python -m bench check` shows all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bench.savers import POSTGRESQL, SQLITE
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The most that is allowed on each database, and what it shall become."""
+
+    sqlite: float
+    postgresql: float
+    goal: float | None = None
+
+    def of(self, database: str) -> float:
+        return {SQLITE: self.sqlite, POSTGRESQL: self.postgresql}[database]
+
+
+# Of PostgreSQL these are round trips, of SQLite writing transactions.
+TRIPS = "round trips or transactions"
+STATEMENTS = "statements"
+
+COUNTS = {
+    f"put: {TRIPS}": Bound(1, 1),
+    f"put: {STATEMENTS}": Bound(9, 1),
+    f"put_writes of 1: {TRIPS}": Bound(1, 1),
+    f"put_writes of 1: {STATEMENTS}": Bound(5, 1),
+    f"put_writes of 5: {TRIPS}": Bound(1, 1),
+    f"put_writes of 5: {STATEMENTS}": Bound(8, 1),
+    f"put of an owned run: {TRIPS}": Bound(1, 1),
+    f"put of an owned run: {STATEMENTS}": Bound(5, 1),
+    f"put_writes of an owned run: {TRIPS}": Bound(1, 1),
+    f"put_writes of an owned run: {STATEMENTS}": Bound(4, 1),
+    f"get_tuple: {TRIPS}": Bound(0, 3, goal=1),
+    f"get_tuple: {STATEMENTS}": Bound(3, 3),
+    f"list of 10: {STATEMENTS}": Bound(5, 5),
+    f"list of 200: {STATEMENTS}": Bound(5, 5),
+}
+CHAT = {
+    "chat of 100 turns: bytes": Bound(5_100_000, 5_100_000, goal=1_500_000),
+    "chat of 25 turns, a str document: bytes": Bound(700_000, 700_000, goal=500_000),
+    "chat: growth exponent from 50 to 100 turns": Bound(1.65, 1.65, goal=1.1),
+}
+FILES = {
+    "E1, a file of 0.5 MB: bytes": Bound(3_000_000, 3_000_000, goal=1_000_000),
+    "E1, one more thread with that file: bytes": Bound(2_200_000, 2_200_000, goal=1_000_000),
+}
+BOUNDS = COUNTS | CHAT | FILES

@@ -1,0 +1,126 @@
+"""The short form: round trips, statements, bytes and their growth, which no machine changes."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.bounds import BOUNDS, STATEMENTS, TRIPS
+from bench.chat import DICT, STR, chat, files
+from bench.counting import counting
+from bench.databases import size_of_rows
+from bench.loads import KB, Chat
+from bench.report.tables import Table
+from bench.savers import POSTGRESQL, SQLITE
+from bench.storage import exponent
+from runtime_persist import Runtime
+from runtime_persist.testing.postgres import PostgresServer
+
+_FEW, _HALF, _TURNS = 25, 50, 100
+_HISTORY = 200
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One count or size beside its bound."""
+
+    name: str
+    database: str
+    value: float
+
+    @property
+    def holds(self) -> bool:
+        return self.value <= BOUNDS[self.name].of(self.database)
+
+
+def trips(where: str, database: str) -> list[Finding]:
+    """Count what each operation sends, in steady state."""
+    found = []
+    with counting(where) as (counted_where, counted), Runtime.open(counted_where) as runtime:
+        saver = runtime.checkpointer
+        chat_, history = Chat(saver, "counted", 32 * KB), Chat(saver, "history", KB)
+        owned = Chat(saver, "owned", 32 * KB)
+        session = saver.session(runtime.lease(thread_id="owned"))
+        for _ in range(_HISTORY):
+            saver.put(*history.put())
+            saver.put_writes(*history.writes(1))
+        operations = {
+            "put": lambda: saver.put(*chat_.put()),
+            "put_writes of 1": lambda: saver.put_writes(*chat_.writes(1)),
+            "put_writes of 5": lambda: saver.put_writes(*chat_.writes(5)),
+            "put of an owned run": lambda: session.put(*owned.put()),
+            "put_writes of an owned run": lambda: session.put_writes(*owned.writes(1)),
+            "get_tuple": lambda: saver.get_tuple(chat_.latest),
+            "list of 10": lambda: list(saver.list(history.latest, limit=10)),
+            "list of 200": lambda: list(saver.list(history.latest)),
+        }
+        for name, operate in operations.items():
+            operate()  # warm: statements are prepared, what the saver remembers is there
+            operate()
+            counted.reset()
+            operate()
+            counts = {f"{name}: {TRIPS}": counted.commits, f"{name}: {STATEMENTS}": counted.statements}
+            found += [Finding(what, database, value) for what, value in counts.items() if what in BOUNDS]
+    return found
+
+
+async def chat_sizes(where: str, second: str, database: str) -> list[Finding]:
+    """Measure the rows of a chat in each of two databases: with the document as a dict, and as a str."""
+    at = {}
+    for place, document, turns in ((where, DICT, _TURNS), (second, STR, _FEW)):
+        with Runtime.open(place) as runtime:
+            async for turn in chat(runtime.checkpointer, turns, document):
+                if turn in {_FEW, _HALF, _TURNS}:
+                    at[document, turn] = await size_of_rows(place)
+    growth = exponent((_HALF, _TURNS), (at[DICT, _HALF], at[DICT, _TURNS]))
+    return [
+        Finding(f"chat of {_TURNS} turns: bytes", database, at[DICT, _TURNS]),
+        Finding(f"chat of {_FEW} turns, a str document: bytes", database, at[STR, _FEW]),
+        Finding(f"chat: growth exponent from {_HALF} to {_TURNS} turns", database, growth),
+    ]
+
+
+async def file_sizes(where: str, database: str) -> list[Finding]:
+    """Measure the rows of threads that hold one big file (row E1)."""
+    with Runtime.open(where) as runtime:
+        before = await size_of_rows(where)
+        await files(runtime.checkpointer, range(1))
+        one = await size_of_rows(where)
+        await files(runtime.checkpointer, range(1, 2))
+        two = await size_of_rows(where)
+    return [
+        Finding("E1, a file of 0.5 MB: bytes", database, one - before),
+        Finding("E1, one more thread with that file: bytes", database, two - one),
+    ]
+
+
+def everything() -> list[Finding]:
+    """Check both databases (raises PostgresNotFound where there is no PostgreSQL)."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder, PostgresServer.start() as server:
+        for database in (SQLITE, POSTGRESQL):
+            places = [
+                str(Path(folder) / f"{number}.db") if database == SQLITE else server.create_database()
+                for number in range(4)
+            ]
+            found += trips(places[0], database)
+            found += asyncio.run(chat_sizes(places[1], places[2], database))
+            found += asyncio.run(file_sizes(places[3], database))
+    return found
+
+
+def table(found: list[Finding]) -> Table:
+    """Return the findings beside bounds and goals."""
+    lines = []
+    for one in found:
+        bound = BOUNDS[one.name]
+        goal = "" if bound.goal is None else f"{bound.goal:,g}"
+        verdict = "ok" if one.holds else "**TOO MUCH**"
+        lines.append([one.name, one.database, _number(one.value), _number(bound.of(one.database)), goal, verdict])
+    return Table("What no machine changes", ["count", "database", "value", "bound", "goal", ""], lines)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.2f}" if value != int(value) else f"{int(value):,}"
