@@ -34,6 +34,7 @@ R = TypeVar("R")
 
 # Each connection can be spent once, by a migration or a farewell, and names can end once.
 _REPEATS_MAX = CONNECTIONS_MAX + 1
+_OF_SINGLE_STATEMENTS = frozenset({Mode.HOT, Mode.READ})
 _LONGEST_WAIT_TRY = 4  # from here on the pauses for a server that cannot be reached do not grow
 
 
@@ -147,9 +148,11 @@ class PostgresDriver(Driver):
         try:
             for item in batch:
                 self.reached(f"{item.job.name}:before:{together.name}")
-            async with self._batching.connection(None) as connection:
-                rows: Sequence[Any] = await connection.fetch_many(together, [arrays_of(call) for call in calls])
-                return rows
+            connection = await self._batching.take(None)
+            try:
+                return await connection.fetch_many(together, [arrays_of(call) for call in calls])
+            finally:
+                self._batching.give_back(connection)
         except (CannotConnect, RepeatJob):
             return None
         except Exception as native:  # noqa: BLE001 (each job finds out alone what it means for it)
@@ -208,10 +211,13 @@ class PostgresDriver(Driver):
         pool = self._urgent if job.urgent else self._pool
         while True:
             try:
-                async with pool.connection(until) as connection:
-                    if job.mode in {Mode.HOT, Mode.READ}:
+                connection = await pool.take(until)
+                try:
+                    if job.mode in _OF_SINGLE_STATEMENTS:
                         return await self._drive(connection, job)
                     return await self._in_transaction(connection, job)
+                finally:
+                    pool.give_back(connection)
             except RepeatJob as again:
                 repeats += 1
                 if repeats > _REPEATS_MAX:

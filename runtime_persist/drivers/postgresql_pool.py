@@ -166,20 +166,24 @@ class Pool:
         self._in_use = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    @contextlib.asynccontextmanager
-    async def connection(self, until: float | None) -> Any:
+    async def take(self, until: float | None) -> Connection:
         """Lend a connection; a new one has to be open at ``until`` (of the monotonic clock), or in time.
 
         Raises:
             CannotConnect: none could be opened.
 
         """
-        async with self._slots:
-            connection = await self._take(until)
-            try:
-                yield connection
-            finally:
-                self._give_back(connection)
+        await self._slots.acquire()
+        try:
+            return await self._take(until)
+        except BaseException:
+            self._slots.release()
+            raise
+
+    def give_back(self, connection: Connection) -> None:
+        """Take a lent connection back."""
+        self._give_back(connection)
+        self._slots.release()
 
     async def close(self) -> None:
         """Close what is free; nothing is in use any more."""
