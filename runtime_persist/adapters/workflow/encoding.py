@@ -133,7 +133,8 @@ def checkpoint_row(
     """Return a checkpoint as it is stored, and its manifest."""
     versions = dict(checkpoint["channel_versions"])
     refs: dict[str, PayloadRef] = {}
-    for channel, version in versions.items():
+    for channel in {**versions, **values}:  # a value without a version: only an imported checkpoint has such
+        version = versions.get(channel)
         if channel in values:
             bound = limits.INLINE_INPUT_BYTES_MAX if channel == INPUT else limits.INLINE_MANIFEST_BYTES_MAX
             refs[channel] = writer.put(*values[channel], bound)
