@@ -9,8 +9,8 @@ Between processes ``BEGIN IMMEDIATE`` is the lock. While another process holds i
 commands no lock is held. A command is acknowledged after COMMIT with ``synchronous=FULL``: what was acknowledged
 survives a power cut.
 
-Group commit: what queued while one transaction was being committed is committed together by the next, each command in
-a savepoint of its own, so that one that is refused takes nothing of its neighbours with it.
+Group commit: what queued while one transaction was being committed is committed together by the next. When one of them
+is refused it is all done again with each command in a savepoint of its own: it takes nothing of its neighbours with it.
 """
 
 from __future__ import annotations
@@ -48,6 +48,14 @@ _BATCH_JOBS_MAX = 128
 _READERS_KEPT = 16
 
 _Item = tuple[Job[Any], float, Future[Any]]
+
+
+class _Refused(Exception):
+    """A job in a common transaction was refused."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 class SqliteDriver(Driver):
@@ -231,10 +239,14 @@ class SqliteDriver(Driver):
         Jobs are acknowledged after the COMMIT. What the database itself refuses is not told apart here: alone, a job
         is tried again, or fails, without its neighbours.
         """
-        answers: list[tuple[Future[Any], Any, BaseException | None]] = []
+        answers: list[tuple[Future[Any], Any, Exception | None]] = []
         try:
-            with self._transaction(self._writer, *(job for job, _, _ in batch)):
-                answers += [(future, *self._in_savepoint(job)) for job, _, future in batch]
+            try:
+                with self._transaction(self._writer, *(job for job, _, _ in batch)):
+                    answers = [(future, self._drive(job), None) for job, _, future in batch]
+            except _Refused:  # rare: then once more, with something to go back to in front of each
+                with self._transaction(self._writer, *(job for job, _, _ in batch)):
+                    answers = [(future, *self._in_savepoint(job)) for job, _, future in batch]
         except sqlite3.Error:
             return False
         for future, result, error in answers:
@@ -244,16 +256,21 @@ class SqliteDriver(Driver):
                 future.set_exception(error)
         return True
 
-    def _in_savepoint(self, job: Job[Any]) -> tuple[Any, BaseException | None]:
-        self._writer.execute("SAVEPOINT command")
-        error: BaseException | None = None
-        result = None
+    def _drive(self, job: Job[R]) -> R:
         try:
-            result = self._runner.drive(self._writer, job)
+            return self._runner.drive(self._writer, job)
         except sqlite3.Error:
             raise  # the transaction itself may be gone
-        except Exception as refused:  # noqa: BLE001 (belongs to its caller alone)
-            error = refused
+        except Exception as error:
+            raise _Refused(error) from error
+
+    def _in_savepoint(self, job: Job[Any]) -> tuple[Any, Exception | None]:
+        self._writer.execute("SAVEPOINT command")
+        result, error = None, None
+        try:
+            result = self._drive(job)
+        except _Refused as refused:
+            error = refused.error
             self._writer.execute("ROLLBACK TO command")
         self._writer.execute("RELEASE command")
         return result, error

@@ -2,7 +2,9 @@
 
 import datetime as dt
 import random
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from runtime_persist.worker import Worker
 from tests.support.graphs import chain, resume
 from tests.support.processes import Word
 from tests.values.graphs import at, keeps
+
+_PART = 10_000_000
 
 
 class Refused(Exception):
@@ -64,7 +68,8 @@ def questioner(size: int) -> Any:
 
 def big(size: int) -> bytes:
     """So many bytes that do not compress, the same each time."""
-    return random.Random(size).randbytes(size)
+    numbers = random.Random(size)
+    return b"".join(numbers.randbytes(min(_PART, size - start)) for start in range(0, size, _PART))
 
 
 def peak_of(work: Callable[[], Any]) -> int:
@@ -75,9 +80,27 @@ def peak_of(work: Callable[[], Any]) -> int:
     return int(line.split()[1]) * 1_024
 
 
+@contextmanager
+def heard(word: Word) -> Iterator[None]:
+    """Say now and then that the work goes on: it takes longer than a test waits for a word."""
+    done = threading.Event()
+
+    def says() -> None:
+        while not done.wait(5):
+            word.say("working")
+
+    thread = threading.Thread(target=says)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
 def stores_big(word: Word, url: str, size: int) -> int:
     """Store a value of that size by a graph's step; return the peak of memory."""
-    with WorkflowCheckpointAdapter.from_conn_string(url) as saver:
+    with heard(word), WorkflowCheckpointAdapter.from_conn_string(url) as saver:
         keeps(lambda: 1, checkpointer=saver).invoke({}, at("warm"))
         graph = keeps(lambda: {"pdf": big(size)}, checkpointer=saver)
         return peak_of(lambda: graph.invoke({}, at("t")))
@@ -86,7 +109,7 @@ def stores_big(word: Word, url: str, size: int) -> int:
 def loads_big(word: Word, url: str, size: int) -> tuple[int, bool]:
     """Load that value; return the peak of memory, and whether it is the one that was stored."""
     found: list[bytes] = []
-    with WorkflowCheckpointAdapter.from_conn_string(url) as saver:
+    with heard(word), WorkflowCheckpointAdapter.from_conn_string(url) as saver:
         saver.get_tuple(at("warm"))
         peak = peak_of(lambda: found.append(saver.get_tuple(at("t")).checkpoint["channel_values"]["value"]["pdf"]))
     return peak, found[0] == big(size)
