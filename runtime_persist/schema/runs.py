@@ -30,7 +30,7 @@ runs = Table(
     key("idempotency_key", null=True),
     data("request_fingerprint"),
     data("input"),  # payload reference
-    key("start_checkpoint_id", null=True),  # a fork: where the first attempt begins (JSON: inside a subgraph)
+    key("start_checkpoint_id", null=True),  # a fork: where the first attempt begins (or JSON: see starting.py)
     key("retry_of_run_id", null=True),
     number("deadline_us", null=True),
     # where it stands

@@ -11,8 +11,8 @@ from langgraph.types import Command
 
 from runtime_persist.adapters.workflow import reading, upkeep
 from runtime_persist.adapters.workflow.bound_state import GraphState
-from runtime_persist.adapters.workflow.execution import Execution, branch_of, execution, outer_run, reentry
-from runtime_persist.adapters.workflow.starting import start_of
+from runtime_persist.adapters.workflow.execution import Execution, execution, outer_run, reentry
+from runtime_persist.adapters.workflow.starting import answering, start_of
 from runtime_persist.adapters.workflow.turns import Outcome, aoutcomes, in_order, outcomes
 from runtime_persist.engine import Flow, arun, ownership, run
 from runtime_persist.errors import NothingToClaim
@@ -262,9 +262,8 @@ class BoundGraph(GraphState):
         outer = yield from outer_run()
         control = control or RunControl()
         retry_of: str | None = None
-        if start is not None and isinstance(given, Command) and given.resume is not None:
-            head = yield from self._head(thread_id)
-            start = None if start == head else start  # an answer to the pause that the thread stands at
+        if start is not None:
+            start = yield from answering(self._saver.context, thread_id, given, start)
         if start is None and (given is None or isinstance(given, Command)):
             try:
                 return (yield from self._continue(given, own, thread_id, control, outer))
@@ -277,18 +276,12 @@ class BoundGraph(GraphState):
             self.run_name,
             given,
             thread_id=thread_id,
-            start_checkpoint_id=start,
+            start_checkpoint_id=None if start is None else start.encoded(),
             retry_of_run_id=retry_of,
         )
         owned = yield from ownership.start(engine, serde, asked, thread_id)
         yield from ownership.started_within(engine, owned, outer)
-        if start is not None:
-            owned.branch = branch_of(start, asked.fingerprint)
         return execution(self._saver, owned, self._graph, given, own, control, start)
-
-    def _head(self, thread_id: str) -> Flow[str | None]:
-        head = yield from reading.get_tuple(self._saver.context, {"configurable": {"thread_id": thread_id}})
-        return head.checkpoint["id"] if head else None
 
     def _continue(
         self,
@@ -301,7 +294,8 @@ class BoundGraph(GraphState):
         saver = self._saver
         answer = None
         if given is not None:
-            answer = {"checkpoint_id": (yield from self._head(thread_id)), "command": given}
+            head = yield from reading.get_tuple(saver.context, {"configurable": {"thread_id": thread_id}})
+            answer = {"checkpoint_id": head.checkpoint["id"] if head else None, "command": given}
         engine = saver.engine
         owned = yield from ownership.proceed(engine, saver.serde, thread_id, self.run_name, answer)
         yield from ownership.started_within(engine, owned, outer)

@@ -13,7 +13,6 @@ from langgraph.errors import GraphDrained
 
 from runtime_persist.adapters.workflow import encoding, reading, starting
 from runtime_persist.engine import Engine, Flow, OwnedRun, ownership
-from runtime_persist.engine.owned import Branch
 from runtime_persist.errors import (
     Fenced,
     OperationUnknown,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from runtime_persist.plan import Row
 
 _log = logging.getLogger("runtime_persist.runs")
-_BRANCH_CHARS = 16
 _ERROR = "__error__"
 _QUESTION_KEYS = ("operation_id", "name", "request", "idempotency_key", "try_no", "started_us")
 
@@ -177,10 +175,12 @@ def execution(
     given: Any,
     config: RunnableConfig,
     control: RunControl,
-    start: str | None = None,
+    start: starting.Start | None = None,
 ) -> Execution:
     """Return an execution that enters with ``given``, at a start (see :mod:`starting`) or at the latest state."""
     owned.drain_with(control)
+    if start is not None:
+        owned.branch = start.owned_branch()
     configurable = starting.addressed(config.get("configurable") or {}, start)
     configurable |= {"thread_id": owned.lease.thread_id, "run_id": owned.lease.run_id}
     own: RunnableConfig = {**config, "configurable": configurable}
@@ -202,8 +202,8 @@ def reentry(
     asking task has taken up is hidden, because LangGraph would give it to the next question of that task too.
     """
     run = yield from run_row(owned)
-    if run["start_checkpoint_id"] is not None:
-        owned.branch = branch_of(run["start_checkpoint_id"], run["request_fingerprint"])
+    start = starting.Start.decoded(run["start_checkpoint_id"])
+    owned.branch = None if start is None else start.owned_branch()
     engine = saver.engine
     session = saver.session(owned)
     head = yield from reading.get_tuple(session.context, {"configurable": {"thread_id": owned.lease.thread_id}})
@@ -222,17 +222,7 @@ def reentry(
         return execution(saver, owned, graph, given, config, control)
     if (yield from _began(owned)):  # a person edited the state meanwhile: its input is not given a second time
         return execution(saver, owned, graph, None, config, control)
-    return execution(saver, owned, graph, given, config, control, run["start_checkpoint_id"])
-
-
-def branch_of(start: str, fingerprint: bytes) -> Branch:
-    """Return the branch that a run makes at an old checkpoint.
-
-    LangGraph runs an answer to a pause that the thread has left behind under the same task ids as the first answer,
-    so the journal needs another name for it. The same answer at the same place is the same branch: repeating the call
-    after a failure does not repeat what it did.
-    """
-    return Branch(starting.root_of(start), fingerprint.hex()[:_BRANCH_CHARS])
+    return execution(saver, owned, graph, given, config, control, start)
 
 
 def _began(owned: OwnedRun) -> Flow[bool]:
