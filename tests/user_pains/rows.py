@@ -335,6 +335,7 @@ ROWS: dict[str, Pain] = {
         (
             "user_pains/test_i_secrets.py::test_a_stored_value_that_is_replaced_by_a_plain_one_is_refused_when_encryption_is_on",
             "user_pains/test_i_secrets.py::test_an_encrypted_thread_is_shown_by_size_without_the_key",
+            "user_pains/test_i_secrets.py::test_an_encrypted_source_is_imported_and_shown_with_its_key_and_stays_encrypted",
             "values/test_secrets.py::test_rows_that_are_not_encrypted_are_loaded_counted_and_logged_when_asked_for",
         ),
     ),
@@ -389,6 +390,7 @@ ROWS: dict[str, Pain] = {
             "user_pains/test_k_subgraphs.py::test_k2_going_back_inside_a_subgraph_does_not_reuse_the_effects_of_the_branch_that_was_left",
             "user_pains/test_k_subgraphs.py::test_k2_a_branch_that_was_left_behind_goes_on_with_its_own_effects",
             "user_pains/test_k_subgraphs.py::test_k2_an_answer_at_the_pause_the_thread_stands_at_continues_its_run",
+            "user_pains/test_k_subgraphs.py::test_k2_an_answer_that_is_delivered_twice_has_its_effects_once",
             "user_pains/test_k_subgraphs.py::test_k2_a_place_inside_a_subgraph_without_what_is_above_it_is_refused",
             "equality/test_histories.py::test_the_history_is_that_of_the_memory_saver",
         ),
