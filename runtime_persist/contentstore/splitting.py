@@ -178,10 +178,13 @@ class _Splitter:
         header = _EXTENSIONS.get(self._data[start])
         if header is None or start + header >= stop:
             return False
+        wrapped = _container(self._data, start + header) is None  # an extension in an extension, as deep as one likes
+        if wrapped and depth >= limits.SPLIT_DEPTH_MAX:
+            return False
         before = list(self._spans)
         self._literal(start, start + header)
         try:
-            if self._split(start + header, stop, depth):
+            if self._split(start + header, stop, depth + wrapped):
                 return True
         except _UNREADABLE:  # it holds something else
             pass
