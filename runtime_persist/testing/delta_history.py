@@ -190,13 +190,18 @@ async def only_the_parent_chain_counts(saver: Saver) -> None:
     """A fork has no part in the other branch's history, although its ids lie between."""
     chain = _Chain(saver)
     root = await chain.grow("root")
-    await chain.grow("left")
-    left = await chain.grow()
-    chain.at = root
-    await chain.grow("right", seed=["right"])
-    right = await chain.grow()
-    _is(await chain.history(left), "root", "left")
-    _is(await chain.history(right), "right", seed=["right"])
+    branches = []
+    for name, value in (("left", _NOTHING), ("seeded", ["seed"]), ("right", _NOTHING)):
+        chain.at = root
+        branches.append(await chain.grow(name, seed=value))
+    ends = []
+    for branch in branches:
+        chain.at = branch
+        ends.append(await chain.grow("pending"))
+    left, seeded, right = [await chain.history(end) for end in ends]
+    _is(left, "root", "left")
+    _is(seeded, "seeded", seed=["seed"])
+    _is(right, "root", "right")
 
 
 async def parents_are_followed_whatever_their_ids(saver: Saver) -> None:
