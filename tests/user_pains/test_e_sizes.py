@@ -158,28 +158,22 @@ def test_e7_deleting_a_thread_leaves_no_row_of_it_and_its_neighbours_whole(runti
 
 
 def test_e7_the_space_of_deleted_rows_is_used_again(runtime, raw):
-    """Filling and deleting again and again does not make the database grow."""
+    """Filling and deleting again and again does not make the database grow (values are small: content stays)."""
     saver = runtime.checkpointer
     sqlite = runtime.engine.url.dialect == "sqlite"
 
     def filled():
         place = saver.put(at(), new_checkpoint({"a": 1}), {}, {"a": "1"})
-        for number in range(40):
-            saver.put_writes(place, [("a", random.randbytes(10_000))], f"task {number}")
-        return size()
+        for task in range(20):
+            saver.put_writes(place, [(f"channel {n}", random.randbytes(100)) for n in range(50)], f"task {task}")
+        return raw.value("PRAGMA page_count" if sqlite else "SELECT pg_total_relation_size('rp_writes')")
 
-    def size():
-        if sqlite:
-            return raw.value("PRAGMA page_count") - raw.value("PRAGMA freelist_count")
-        raw.rows("VACUUM rp_writes")  # as autovacuum does, some time later
-        return int(raw.value("SELECT pg_total_relation_size('rp_writes')"))
-
-    empty = size()
     sizes = []
     for _ in range(4):
         sizes.append(filled())
         saver.delete_thread("t")
-    assert sizes[0] > empty
-    assert max(sizes[1:]) <= 2 * sizes[0] - empty if not sqlite else max(sizes) <= sizes[0] + 5
+        if not sqlite:
+            raw.rows("VACUUM rp_writes")  # as autovacuum does, some time later
+    assert max(sizes) <= sizes[0] * 1.5, f"four times the rows, once the space (half-full index pages apart): {sizes}"
     if sqlite:
-        assert size() <= empty + 5
+        assert raw.value("PRAGMA freelist_count") > sizes[0] / 2, "most of the file is free"
