@@ -85,7 +85,7 @@ def _words(text: str) -> tuple[str, ...]:
 def main() -> int:
     """Run what was asked for and return the exit status."""
     given = _arguments()
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 160)
     if given.parts == ["page"]:
         page.write()
         return 0

@@ -6,7 +6,7 @@ prints seconds and bytes as JSON.
 """
 
 import json
-import random
+import os
 import resource
 import sys
 import time
@@ -30,7 +30,7 @@ def main(where: str, megabytes: int) -> None:
         version = saver.get_next_version(None, None)
         checkpoint["channel_versions"] = {"file": version}
         before = _peak()
-        value = random.Random(1).randbytes(megabytes * MB)
+        value = os.urandom(megabytes * MB)
         checkpoint["channel_values"] = {"file": value}
         began = time.perf_counter()
         saver.put(config, checkpoint, {"source": "loop", "step": 1, "parents": {}}, {"file": version})

@@ -194,14 +194,13 @@ async def _quiet(lab: Lab, key: str, opened: Open | None, case: Case, turn: int,
     await _runs(graph, kind, case, f"warm {turn}", opened is None, 1, sync=sync)
     best: dict[str, Any] = {}
     for attempt in range(TRIES):
-        quiet = lab.machine.wait_until_quiet()
         with lab.machine.watched() as watched:
             await _runs(graph, kind, case, f"{turn} {attempt}", opened is None, turns, sync=sync)
         steps = turns * kind.steps * case.callers
         found = {"ms": watched.seconds / steps * 1e3, "others": watched.others, "noisy": watched.noisy, "n": steps}
         if not best or (found["others"] or 0) < (best["others"] or 0):
             best = found
-        if not watched.noisy or not quiet:
+        if not watched.noisy or not lab.machine.wait_until_quiet():
             break
     return best
 

@@ -36,7 +36,6 @@ async def slice_of(machine: Machine, callers: list[Caller], seconds: float, *, s
     """Let the callers work for a while and return operations a second, percentiles (ms) and how loud others were."""
     best: dict[str, Any] = {}
     for _ in range(TRIES):
-        quiet = machine.wait_until_quiet()
         with machine.watched() as watched:
             # On a thread even when there is one caller: a sync program has no event loop running around it.
             times = await (asyncio.to_thread(_threads, callers, seconds) if sync else _tasks(callers, seconds))
@@ -51,7 +50,7 @@ async def slice_of(machine: Machine, callers: list[Caller], seconds: float, *, s
         }
         if not best or (found["others"] or 0) < (best["others"] or 0):
             best = found
-        if not watched.noisy or not quiet:
+        if not watched.noisy or not machine.wait_until_quiet():
             break
     return best
 

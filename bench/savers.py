@@ -165,20 +165,34 @@ TITLES = {saver.key: saver.title for saver in SAVERS} | {"none": "no saver (asyn
 
 
 class Lab:
-    """A folder, a PostgreSQL server where there is one, and the savers opened on them."""
+    """A folder, a PostgreSQL server when it is needed and there is one, and the savers opened on them.
+
+    Attributes:
+        machine: what others are measured with.
+        folder: for files of all kinds.
+        server: the server, once a saver needed it.
+        left_out: what could not take part, and why.
+
+    """
 
     def __init__(self, machine: Machine, stack: contextlib.AsyncExitStack) -> None:
         self.machine = machine
-        self.stack = stack
-        self.left_out: dict[str, str] = {}
         self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rp-bench-")))
         self.server: PostgresServer | None = None
-        try:
-            self.server = stack.enter_context(PostgresServer.start(settings=SERVER_SETTINGS))
-            machine.count_as_ours(self.server.root / "data")
-        except PostgresNotFound as error:
-            self.left_out[POSTGRESQL] = str(error)
+        self.left_out: dict[str, str] = {}
+        self._stack = stack
         self._files = 0
+
+    def _has_server(self) -> bool:
+        """Return whether there is a PostgreSQL server, started now if need be."""
+        if self.server is None and POSTGRESQL not in self.left_out:
+            try:
+                self.server = self._stack.enter_context(PostgresServer.start(settings=SERVER_SETTINGS))
+            except PostgresNotFound as error:
+                self.left_out[POSTGRESQL] = str(error)
+            else:
+                self.machine.count_as_ours(self.server.root / "data")
+        return self.server is not None
 
     def place(self, database: str) -> str:
         """Return a new empty database: a URL or a file path."""
@@ -190,12 +204,12 @@ class Lab:
 
     def can_open(self, saver: Saver) -> bool:
         """Return whether its database is there."""
-        return saver.database != POSTGRESQL or self.server is not None
+        return saver.database != POSTGRESQL or self._has_server()
 
     async def open(self, saver: Saver, stack: contextlib.AsyncExitStack | None = None) -> Open:
         """Open a saver on a new database; it is closed with ``stack`` (the lab, by default)."""
         where = self.place(saver.database)
-        inner = await saver.opener(stack or self.stack, where)
+        inner = await saver.opener(stack or self._stack, where)
         if saver.ours:
             return Open(saver, where, inner.checkpointer, inner)
         return Open(saver, where, inner)
