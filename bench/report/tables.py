@@ -128,7 +128,10 @@ def graph_tables(rows: Rows) -> list[Table]:
         }
         unit = "a task" if graph == graphs.FAN_OUT else "a step"
         for database in (SQLITE, POSTGRESQL):
-            keys = [*graphs.NONE, *_savers(database, chosen)]
+            savers = _savers(database, chosen)
+            if all(BY_KEY[key].database == MEMORY for key in savers):
+                continue
+            keys = [*graphs.NONE, *savers]
             title = f"{graph}, {database}: milliseconds {unit}, by durability"
             made = _grid(title, keys, columns, chosen, lambda found: count(median(found, "ms")))
             if made.lines:
