@@ -1,4 +1,4 @@
-"""request_stop: a run shall stop. Queued and waiting runs end at once; running ones stop taking new work."""
+"""request_stop: a run shall stop. What was not started ends at once; a running run stops taking new work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from runtime_persist.commands.parts import run_rows, taking
 from runtime_persist.commands.parts.spec import ColdCommand, Command, Decision, Locked, RunChange
 from runtime_persist.errors import InvariantBroken
 from runtime_persist.model.guards import CONTROL
-from runtime_persist.model.states import FINAL_RUN, AttemptStatus, Control, RunStatus
+from runtime_persist.model.states import FINAL_RUN, Control, RunStatus
 
 if TYPE_CHECKING:
     from runtime_persist.plan import Plan
@@ -39,9 +39,8 @@ def decide(command: RequestStop, locked: Locked) -> Plan[Decision]:
     run = taking.taken(before, attempt, locked.now_us)
     run.run |= {"control": Control.STOPPING.value, "stop_reason": command.reason}
     run.tell("run.stop_requested", reason=command.reason)
-    if status in _NOT_RUNNING:
-        late = command.reason == "deadline" and status is not RunStatus.CREATED  # created: never asked to run
-        run.end(RunStatus.TIMED_OUT if late else RunStatus.CANCELLED, AttemptStatus.CANCELLED, command.reason)
+    if status in _NOT_RUNNING or (status is RunStatus.DISPATCHING and not taking.past_start_fence(attempt)):
+        run.stop_unstarted()  # a claim is no start: its worker finds the lease released
     answer = {"status": run.run["status"], "control": run.run["control"]}
     return Decision(answer, runs=[RunChange(before, run.run, run.events)], effects=run.effects)
 

@@ -38,7 +38,7 @@ READ_OPEN = Query(
     )
     .order_by(_R.thread_run_no),
 )
-# What a worker may claim: queued, or left with a lease that ran out; only the oldest open run of its thread.
+# What a worker may claim: queued, or lost, or left with a lease that ran out; only the oldest open run of its thread.
 CLAIMABLE = Query(
     "read_claimable",
     select(_R.run_id, _R.thread_id, _R.graph)
@@ -46,6 +46,7 @@ CLAIMABLE = Query(
         _R.space == bind(_R.space),
         or_(
             _R.status == constant(RunStatus.QUEUED.value),
+            and_(_R.status == constant(RunStatus.LOST.value), _R.phase == constant(LeasePhase.RELEASED.value)),
             and_(
                 _R.status.in_(
                     [constant(s.value) for s in (RunStatus.DISPATCHING, RunStatus.RUNNING, RunStatus.LOST)],

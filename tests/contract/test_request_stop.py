@@ -3,7 +3,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runtime_persist.commands.request_stop import RequestStop
-from runtime_persist.errors import RunNotFound
+from runtime_persist.errors import LeaseReleased, RunNotFound
 from tests.fixtures.contracts import Receipt, changed
 
 if TYPE_CHECKING:
@@ -45,6 +45,15 @@ def test_a_run_that_nobody_executes_ends_at_once(world, status, reason, final):
     assert (run["status"], run["stop_reason"]) == (final, reason)
     assert run["finished_us"] > 0
     assert world.events(run_id)[-2:] == ["run.stop_requested", f"run.{final}"]
+
+
+@pytest.mark.parametrize(("reason", "final"), [("cancel", "cancelled"), ("deadline", "timed_out")])
+def test_a_run_that_was_claimed_but_not_started_ends_at_once_and_its_worker_lost_it(world, reason, final):
+    held = world.claimed()
+    assert world.commit(make(world, held.run_id, reason)).result["status"] == final
+    assert world.run(held.run_id)["phase"] == "released"
+    assert (world.attempt(held.attempt_id)["status"], world.count("rp_attempts")) == ("cancelled", 1)
+    world.refused(world.renew(held), LeaseReleased)
 
 
 def test_a_run_that_was_only_created_is_cancelled_whatever_the_reason(world):

@@ -66,6 +66,12 @@ def a_stop(stage: Stage) -> Prepared:
     return Prepared(RequestStop(run_id=run_id, **base(stage)), {"run_id": run_id})
 
 
+def a_stop_before_the_start(stage: Stage) -> Prepared:
+    run_id = acts.claim(stage, acts.queue(stage)).lease.run_id
+    facts = {"status": "cancelled", "result": {"status": "cancelled", "control": "stopping"}}
+    return Prepared(RequestStop(run_id=run_id, **base(stage)), facts)
+
+
 def a_stop_while_waiting(stage: Stage) -> Prepared:
     run_id = waiting(stage)
     facts = {"status": "cancelled", "result": {"status": "cancelled", "control": "stopping"}}
@@ -275,6 +281,7 @@ CONTROL = (
     Scenario("answer_question", an_answer, goes_on, scenarios.receipts),
     Scenario("yield_attempt", a_question, is_answered, scenarios.receipts),
     Scenario("request_stop:running", a_stop, is_stopped, scenarios.receipts, {"save_attempt": NO_OPEN_ATTEMPT}),
+    Scenario("request_stop:claimed", a_stop_before_the_start, has_ended, scenarios.receipts),
     Scenario(
         "request_stop:waiting",
         a_stop_while_waiting,

@@ -7,7 +7,9 @@ import pytest
 from runtime_persist.commands.activate_lease import ActivateLease
 from runtime_persist.commands.continue_owned_run import ContinueOwnedRun
 from runtime_persist.commands.finalize_run import FinalizeRun
+from runtime_persist.commands.mark_lost import MarkLost
 from runtime_persist.commands.put_thread_writes import PutThreadWrites
+from runtime_persist.commands.release_claim import ReleaseClaim
 from runtime_persist.commands.report_attempt_event import ReportAttemptEvent
 from runtime_persist.commands.request_start import RequestStart
 from runtime_persist.commands.start_run import StartRun
@@ -162,6 +164,15 @@ def a_start(stage: Stage) -> Prepared:
     return a_step(stage, owned, RequestStart, attempt_id=owned.lease.attempt_id)
 
 
+def a_release(stage: Stage) -> Prepared:
+    return a_step(stage, acts.claim(stage, acts.queue(stage)), ReleaseClaim)
+
+
+def a_loss(stage: Stage) -> Prepared:
+    run_id = left(stage)
+    return Prepared(MarkLost(run_id=run_id, space=stage.engine.space, command_id=new_id()), {"run_id": run_id})
+
+
 def a_report(stage: Stage) -> Prepared:
     owned = activated(stage)
     attempt = {"attempt_id": owned.lease.attempt_id}
@@ -206,6 +217,8 @@ CLAIM = (
     step("activate_lease:started", lambda stage: activation(stage, left(stage))),
     step("request_start", a_start),
     step("report_attempt_event", a_report),
+    step("release_claim", a_release),
+    step("mark_lost", a_loss),
 )
 
 

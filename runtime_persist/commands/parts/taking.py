@@ -184,6 +184,12 @@ class Taken:
             self.tell(f"attempt.{attempt_status.value}", reason=reason)
         self.move(status, **changes)
 
+    def stop_unstarted(self) -> None:
+        """End a stopping run of which nothing runs; the reason it is stopped for says how."""
+        reason = self.run["stop_reason"] or "stop"
+        late = reason == "deadline" and self.run["status"] != RunStatus.CREATED  # created: never asked to run
+        self.end(RunStatus.TIMED_OUT if late else RunStatus.CANCELLED, AttemptStatus.CANCELLED, reason)
+
     def count_takeover(self, *, progress: bool) -> bool:
         """Count a takeover; return whether the run crashed too often in a row without progress."""
         self.run["takeovers"] = 1 if progress else self.run["takeovers"] + 1
