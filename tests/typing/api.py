@@ -89,6 +89,12 @@ def owned(runtime: Runtime) -> Any:
         del code, details, native
     for chunk in durable.stream(None, config, stream_mode="updates"):
         del chunk
+    outputs: list[Any] = durable.batch([{"total": 0}, {"total": 1}], config, return_exceptions=True)
+    values: Any = durable.get_state(config).values
+    edited: RunnableConfig = durable.update_state(config, {"total": 1}, as_node="node")
+    named: BoundGraph = durable.with_config(config)
+    del outputs, values, edited, named
+    durable.get_sate(config)  # type: ignore[attr-defined]
     runtime.bind(build())  # type: ignore[call-arg]
     return durable.invoke(Command(resume="yes"), config)
 
@@ -97,6 +103,10 @@ async def owned_async(runtime: Runtime) -> Any:
     durable = runtime.bind(build(), name="support")
     async for chunk in durable.astream({"total": 0}, {"configurable": {"thread_id": "t1"}}):
         del chunk
+    async for position, output in durable.abatch_as_completed([{"total": 0}], {"configurable": {"thread_id": "t1"}}):
+        del position, output
+    async for event in durable.astream_events({"total": 0}, {"configurable": {"thread_id": "t1"}}, version="v2"):
+        del event
     return await durable.ainvoke(None, {"configurable": {"thread_id": "t1"}})
 
 

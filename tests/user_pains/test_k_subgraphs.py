@@ -4,6 +4,7 @@ import operator
 from typing import Annotated, Any, TypedDict
 
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import interrupt
 
@@ -278,6 +279,32 @@ async def test_k2_a_branch_that_was_left_behind_goes_on_with_its_own_effects(run
     assert len(outside.calls) == 4
     (run, *_) = await way(runtime.runs, "list")
     assert (run.status, run.attempt_no) == ("succeeded", 2)
+
+
+class _LosesItsLease(BaseCallbackHandler):
+    """Lets the lease of a run that begins run out before it stores anything."""
+
+    raise_error = True
+
+    def __init__(self, raw) -> None:
+        self._raw = raw
+
+    def on_chain_start(self, *_: Any, parent_run_id: Any = None, **__: Any) -> None:
+        if parent_run_id is None:
+            run_out(self._raw)
+
+
+async def test_k2_a_run_that_is_lost_at_once_begins_at_the_same_place_inside_the_subgraph_again(runtime, way, raw):
+    traveller = Traveller(way, True, lambda graph: runtime.bind(graph, name="g"))
+    await traveller.run(HELLO)
+    place = await traveller.inside("b")
+    with pytest.raises(LeaseExpired):
+        await way(traveller.graph, "invoke", None, {**place, "callbacks": [_LosesItsLease(raw)]})
+    del traveller.ran[:]
+    await traveller.run(None)
+    assert traveller.ran[:-1] == ["-", "b", "review"]
+    (run, *_) = await way(runtime.runs, "list")
+    assert (run.status, run.attempt_no) == ("waiting_approval", 2)
 
 
 async def test_k2_an_answer_at_the_pause_the_thread_stands_at_continues_its_run(runtime, way, outside):
