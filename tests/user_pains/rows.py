@@ -392,6 +392,7 @@ ROWS: dict[str, Pain] = {
             "user_pains/test_k_subgraphs.py::test_k2_an_answer_at_the_pause_the_thread_stands_at_continues_its_run",
             "user_pains/test_k_subgraphs.py::test_k2_an_answer_that_is_delivered_twice_has_its_effects_once",
             "user_pains/test_k_subgraphs.py::test_k2_a_place_inside_a_subgraph_without_what_is_above_it_is_refused",
+            "user_pains/test_k_subgraphs.py::test_k2_a_run_that_is_lost_at_once_begins_at_the_same_place_inside_the_subgraph_again",
             "equality/test_histories.py::test_the_history_is_that_of_the_memory_saver",
         ),
     ),

@@ -15,6 +15,7 @@ from tests.support.deltas import Both, Seldom, both, delta_chain, echoes
 from tests.support.graphs import chain, config, nested, resume
 from tests.support.journal import Outside
 from tests.support.leases import run_out
+from tests.support.way import ASYNC, SYNC
 from tests.user_pains import programs_subgraphs as programs
 
 HELLO = {"log": []}
@@ -98,8 +99,7 @@ def _asks(_):
     return both(interrupt("?"))
 
 
-@pytest.mark.parametrize("schema", [Both, Seldom])
-@pytest.mark.parametrize("how", ["saver", "bound graph"])
+@pytest.mark.parametrize(("how", "schema"), [("saver", Both), ("saver", Seldom), ("bound graph", Seldom)])
 async def test_k1_a_pruned_thread_keeps_what_its_delta_channel_needs(runtime, reloaded, way, schema, how):
     graph = runtime.bind(delta_chain(schema), name="g")
     for item in ("i1", "i2"):
@@ -178,7 +178,7 @@ async def answers_twice_inside(traveller):
 
 @pytest.mark.parametrize("journey", [goes_back_inside, goes_back_after_the_end, answers_twice, answers_twice_inside])
 @pytest.mark.parametrize("persistence", [None, True], ids=["stateless", "stateful"])
-@pytest.mark.parametrize("level", ["saver", "owned"])
+@pytest.mark.parametrize(("level", "way"), [("saver", SYNC), ("owned", ASYNC)], ids=["saver-sync", "owned-async"])
 async def test_k2_the_nodes_that_run_and_what_is_stored_are_those_of_the_memory_saver(
     runtime, way, journey, persistence, level
 ):
