@@ -38,16 +38,20 @@ class Compiled:
 
 
 @dataclass(frozen=True, slots=True)
-class CompiledFragment:
-    """A fragment as its own statement (databases without data-modifying CTEs)."""
+class CompiledPart:
+    """A statement of a bundle (databases without data-modifying CTEs): one fragment that writes, or some that read.
 
-    fragment: Fragment
+    Its fragments run when ``source`` gave a row; those that read are one select with one row, as of a whole bundle.
+    """
+
+    fragments: tuple[Fragment, ...]
+    source: str | None
     statement: Compiled
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledBundle:
-    """A bundle as one statement (``whole``) or as one statement a fragment (``parts``).
+    """A bundle as one statement (``whole``) or as a few (``parts``).
 
     ``together`` is the whole for a place among others in one transaction: it waits for nobody's lock, and writes
     nothing where it would have to.
@@ -55,7 +59,7 @@ class CompiledBundle:
 
     bundle: Bundle
     whole: Compiled | None
-    parts: tuple[CompiledFragment, ...]
+    parts: tuple[CompiledPart, ...]
     together: Compiled | None = None
 
 

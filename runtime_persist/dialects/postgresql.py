@@ -9,31 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from sqlalchemy import (
-    ARRAY,
-    CTE,
-    ColumnElement,
-    Connection,
-    Executable,
-    Integer,
-    Select,
-    bindparam,
-    cast,
-    column,
-    func,
-    literal_column,
-    select,
-    text,
-    true,
-)
+from sqlalchemy import CTE, Connection, Executable, literal_column, select, text
 from sqlalchemy.dialects.postgresql.asyncpg import dialect as asyncpg_dialect
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
-from sqlalchemy.sql.dml import UpdateBase
 
 from runtime_persist.dialects.base import CompiledBundle, Dialect
+from runtime_persist.dialects.chained import answer, chain
 from runtime_persist.dialects.url import asyncpg_address
 from runtime_persist.errors import (
     ConnectionLost,
@@ -49,7 +33,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine.interfaces import Dialect as SqlAlchemyDialect
 
-    from runtime_persist.plan import Bundle, Fragment
+    from runtime_persist.plan import Bundle
 
 R = TypeVar("R")
 
@@ -63,71 +47,6 @@ _LOST = {"57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "53300"}
 _MISSING = {"42P01", "3F000"}  # undefined table, invalid schema name
 _UNAVAILABLE = {"28000", "28P01", "3D000"}  # authorization, password, no such database
 _UNWRITABLE = {"53100", "53200", "25006"}  # disk full, out of memory, read-only (a standby)
-
-
-class _Chained:
-    """Earlier fragments' results reach a fragment as the CTEs they became."""
-
-    def __init__(self, fragment: Fragment, ctes: dict[str, CTE]) -> None:
-        self._ctes = ctes
-        self._source = ctes[fragment.source] if fragment.source else None
-        self._rows: Any = None
-        if fragment.rows:
-            # A row parameter is one array a column: unnest gives the rows back inside the statement.
-            arrays = [bindparam(f"{fragment.name}__{name}", type_=ARRAY(kind)) for name, kind in fragment.rows.items()]
-            columns = [column(name, kind) for name, kind in fragment.rows.items()]
-            self._rows = func.unnest(*arrays).table_valued(*columns).render_derived(name=f"{fragment.name}_rows")
-
-    def value(self, fragment: str, column: str) -> ColumnElement[Any]:
-        return select(self._ctes[fragment].c[column]).scalar_subquery()
-
-    def count(self, fragment: str) -> ColumnElement[int]:
-        return select(func.count()).select_from(self._ctes[fragment]).scalar_subquery()
-
-    def row(self, column: str) -> ColumnElement[Any]:
-        found: ColumnElement[Any] = self._rows.c[column]
-        return found
-
-    def select(self, *columns: ColumnElement[Any]) -> Select[Any]:
-        statement = select(*columns)
-        if self._source is not None and self._rows is not None:
-            return statement.select_from(self._source.join(self._rows, true()))
-        if self._source is not None:
-            return statement.select_from(self._source)
-        return statement if self._rows is None else statement.select_from(self._rows)
-
-    def gate(self) -> ColumnElement[bool]:
-        return true() if self._source is None else _gave_rows(self._source)
-
-
-def chain(fragment: Fragment, ctes: dict[str, CTE], *, waits: bool = True) -> CTE:
-    """Return a fragment as a CTE that reads from the earlier ones; without ``waits`` it skips rows that are locked."""
-    build = fragment.build if waits or fragment.locks is None else fragment.locks
-    statement: Any = build(_Chained(fragment, ctes))
-    there: ColumnElement[int] = literal_column("1", Integer()).label("there")
-    if isinstance(statement, UpdateBase):
-        table: Any = statement.table
-        return statement.returning(there, *(table.c[name] for name in fragment.returns)).cte(fragment.name)
-    if fragment.returns:
-        statement = statement.add_columns(there)
-    if not waits and statement._for_update_arg is not None:  # noqa: SLF001 (SQLAlchemy has no public word for it)
-        statement = statement.with_for_update(skip_locked=True)
-    # MATERIALIZED: the lock is taken once, before anything that reads it is evaluated.
-    cte: CTE = statement.cte(fragment.name)
-    return cte.prefix_with("MATERIALIZED")
-
-
-def _gave_rows(cte: CTE) -> ColumnElement[bool]:
-    return select(literal_column("1")).select_from(cte).exists()
-
-
-def _count(fragment: Fragment, cte: CTE) -> ColumnElement[int]:
-    """Return how many rows a fragment gave, in the cheapest way: most of them give one or none."""
-    if fragment.returns:
-        return func.coalesce(cte.c.there, literal_column("0"))  # it is joined to the answer
-    if fragment.rows:
-        return select(func.count()).select_from(cte).scalar_subquery()
-    return cast(_gave_rows(cte), Integer)
 
 
 class PostgresDialect(Dialect):
@@ -150,18 +69,12 @@ class PostgresDialect(Dialect):
         return found
 
     def _whole(self, bundle: Bundle, *, waits: bool) -> Executable:
-        ctes: dict[str, CTE] = {}
-        columns: list[ColumnElement[Any]] = []
         # Read first of all: what waits for a lock nevertheless (content that somebody else is storing) gives up soon.
         limit = "1" if waits else f"set_config('lock_timeout', '{_PATIENCE_MS}', true)"
-        source: Any = select(literal_column(limit).label("one")).subquery("always")
+        ctes: dict[str, CTE] = {}
         for fragment in bundle.fragments:
-            cte = ctes[fragment.name] = chain(fragment, ctes, waits=waits)
-            columns.append(_count(fragment, cte).label(f"{fragment.name}__count"))
-            if fragment.returns:
-                source = source.outerjoin(cte, true())
-                columns += [cte.c[name].label(f"{fragment.name}__{name}") for name in fragment.returns]
-        return select(*columns).select_from(source)
+            ctes[fragment.name] = chain(fragment, ctes, waits=waits)
+        return answer(select(literal_column(limit).label("one")).subquery("always"), bundle.fragments, ctes)
 
     def classify(self, error: BaseException) -> RuntimePersistError:
         """Map by SQLSTATE; connection errors of the driver and the socket are ``retry``."""

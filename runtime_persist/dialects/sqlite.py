@@ -1,4 +1,4 @@
-"""SQLite: fragments run one after the other inside BEGIN IMMEDIATE."""
+"""SQLite: fragments run in order inside BEGIN IMMEDIATE; those that only read, one behind the other, are one select."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sqlite3
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import (
+    CTE,
     ColumnElement,
     Connection,
     Executable,
@@ -19,11 +20,12 @@ from sqlalchemy import (
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.sql.dml import UpdateBase
 
-from runtime_persist.dialects.base import Compiled, CompiledBundle, CompiledFragment, Dialect
+from runtime_persist.dialects.base import Compiled, CompiledBundle, CompiledPart, Dialect
+from runtime_persist.dialects.chained import answer, chain
 from runtime_persist.errors import DatabaseUnavailable, RuntimePersistError, StoreBusy, StoreFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from sqlalchemy.engine.interfaces import Dialect as SqlAlchemyDialect
 
@@ -85,6 +87,29 @@ def with_list(compiled: Compiled, name: str, params: Mapping[str, Any]) -> Itera
         yield compiled.sql.replace(f"(:{name})", f"({listed})"), {**compiled.filled(params), **given}
 
 
+def _groups(fragments: Sequence[Fragment]) -> Iterator[list[Fragment]]:
+    """Yield fragments as they are run: one that writes by itself, some that read and have one source outside."""
+    group: list[Fragment] = []
+    for fragment in fragments:
+        inside = {other.name for other in group}
+        joins = _reads(fragment) and (
+            fragment.source in inside or fragment.source == group[0].source if group else True
+        )
+        if group and not joins:
+            yield group
+            group = []
+        if _reads(fragment):
+            group.append(fragment)
+        else:
+            yield [fragment]
+    if group:
+        yield group
+
+
+def _reads(fragment: Fragment) -> bool:
+    return not fragment.rows and not isinstance(fragment.build(_Bound()), UpdateBase)
+
+
 class SqliteDialect(Dialect):
     """SQLite 3.37 and later through the standard library's ``sqlite3``."""
 
@@ -96,15 +121,22 @@ class SqliteDialect(Dialect):
         return sqlite.dialect(paramstyle="named")
 
     def bundle(self, bundle: Bundle) -> CompiledBundle:
-        """Return a statement for each fragment."""
+        """Return the statements of a bundle."""
         found = self._bundles.get(bundle)
         if found is None:
-            parts = tuple(
-                CompiledFragment(part, self.compile(f"{bundle.name}.{part.name}", write(part)))
-                for part in bundle.fragments
-            )
+            parts = tuple(self._part(bundle.name, list(group)) for group in _groups(bundle.fragments))
             found = self._bundles[bundle] = CompiledBundle(bundle, None, parts)
         return found
+
+    def _part(self, name: str, group: list[Fragment]) -> CompiledPart:
+        source = group[0].source
+        if len(group) == 1:
+            return CompiledPart(tuple(group), source, self.compile(f"{name}.{group[0].name}", write(group[0])))
+        ctes: dict[str, CTE] = {}
+        for fragment in group:
+            ctes[fragment.name] = chain(fragment, ctes)
+        statement = answer(select(literal_column("1").label("one")).subquery("always"), group, ctes)
+        return CompiledPart(tuple(group), source, self.compile(f"{name}.{group[0].name}", statement))
 
     def classify(self, error: BaseException) -> RuntimePersistError:
         """Map busy and locked to ``retry``; a file that cannot be used is named as such."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from runtime_persist.dialects import Dialect
+    from runtime_persist.dialects.base import CompiledPart
     from runtime_persist.drivers.base import Job
 
 R = TypeVar("R")
@@ -49,27 +50,51 @@ class PlanRunner:
         return [dict(row) for sql, params in parts for row in connection.execute(sql, params)]
 
     def _bundle(self, connection: sqlite3.Connection, job: Job[Any], call: BundleCall) -> Outcome:
+        """Run a bundle's parts in order; what one gave reaches the next ones as parameters."""
         counts: dict[str, int] = {}
         values: dict[str, Row] = {}
         known = dict(call.params)
         for part in self._dialect.bundle(call.bundle).parts:
-            fragment = part.fragment
-            rows: list[Row] = []
-            count = 0
-            if fragment.source is None or counts[fragment.source]:
-                self._reached(f"{job.name}:before:{fragment.name}")
+            gave: dict[str, tuple[int, Row | None]] = {}
+            if part.source is None or counts[part.source]:
+                for fragment in part.fragments:
+                    self._reached(f"{job.name}:before:{fragment.name}")
                 known.update(part.statement.constants)
-                if fragment.rows:
-                    given = [{**known, **row} for row in call.rows.get(fragment.name, ())]
-                    count = max(connection.executemany(part.statement.sql, given).rowcount, 0) if given else 0
-                else:
-                    cursor = connection.execute(part.statement.sql, known)
-                    rows = [dict(row) for row in cursor] if cursor.description else []
-                    count = len(rows) if cursor.description else cursor.rowcount
-            first = rows[0] if rows else dict.fromkeys(fragment.returns)
-            counts[fragment.name] = known[f"{fragment.name}__count"] = count
-            for column in fragment.returns:
-                known[f"{fragment.name}__{column}"] = first[column]
-            if rows and fragment.returns:
-                values[fragment.name] = first
+                gave = _read_part(connection, part, known) if len(part.fragments) > 1 else {}
+                gave = gave or {part.fragments[0].name: _run_part(connection, part, known, call)}
+            for fragment in part.fragments:
+                count, row = gave.get(fragment.name, (0, None))
+                counts[fragment.name] = known[f"{fragment.name}__count"] = count
+                for column in fragment.returns:
+                    known[f"{fragment.name}__{column}"] = None if row is None else row[column]
+                if row is not None and fragment.returns:
+                    values[fragment.name] = row
         return Outcome(counts, values)
+
+
+def _run_part(
+    connection: sqlite3.Connection, part: CompiledPart, known: dict[str, Any], call: BundleCall
+) -> tuple[int, Row | None]:
+    """Run one fragment; return how many rows it gave or wrote, and the first one it returned."""
+    (fragment,), sql = part.fragments, part.statement.sql
+    if fragment.rows:
+        given = [{**known, **row} for row in call.rows.get(fragment.name, ())]
+        return max(connection.executemany(sql, given).rowcount, 0) if given else 0, None
+    cursor = connection.execute(sql, known)
+    if not cursor.description:
+        return cursor.rowcount, None
+    rows = [dict(row) for row in cursor]
+    return len(rows), rows[0] if rows else None
+
+
+def _read_part(
+    connection: sqlite3.Connection, part: CompiledPart, known: dict[str, Any]
+) -> dict[str, tuple[int, Row | None]]:
+    """Run fragments that only read as one select; return for each how many rows it gave, and the first one."""
+    row = connection.execute(part.statement.sql, known).fetchone()
+    gave: dict[str, tuple[int, Row | None]] = {}
+    for fragment in part.fragments:
+        count = row[f"{fragment.name}__count"]
+        first = {name: row[f"{fragment.name}__{name}"] for name in fragment.returns} if count else None
+        gave[fragment.name] = count, first
+    return gave
