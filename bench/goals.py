@@ -24,7 +24,8 @@ class Reached:
     Attributes:
         value: the ratio (or the number itself, where there is no peer).
         detail: what it was made of.
-        others: share of the machine that others took in that round, None where no time is measured.
+        others: share of the machine that others took then, None where no time is measured.
+        turn: the round whose ratio this is, counted from 1.
         noisy: no round was quiet.
 
     """
@@ -33,6 +34,11 @@ class Reached:
     detail: str
     others: float | None = None
     noisy: bool = False
+    turn: int | None = None
+
+    @property
+    def noise(self) -> str:
+        return "" if self.others is None else f"{self.others:.0%} in round {self.turn}"
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,8 @@ def _middle(
     ratios = [ratio(*rows) for rows in rounds]
     rows = rounds[ratios.index(statistics.median_low(ratios))]
     heard = [row["others"] for row in rows if row["others"] is not None]
-    return Reached(ratio(*rows), detail(*rows), max(heard, default=None), any(row["noisy"] for row in rows))
+    noisy = any(row["noisy"] for row in rows)
+    return Reached(ratio(*rows), detail(*rows), max(heard, default=None), noisy, rows[0]["round"] + 1)
 
 
 def _speed(ours: str, peer: str, operation: str, size: int, callers: int, part: str = "micro"):
@@ -302,7 +309,7 @@ def table(results: Results) -> Table:
                 "" if owned is None else f"{count(owned.value)}{NOISY_MARK * owned.noisy}",
                 goal.verdict(reached),
                 reached.detail,
-                "" if reached.others is None else f"{reached.others:.0%}",
+                reached.noise,
             ]
         )
     head = ["work", "peer", "must", "goal", "measured", "owned run", "", "ours / peer", "others' CPU"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import operator
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,7 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Send
 
 from bench.loads import message, texts
-from bench.measure import TRIES
+from bench.measure import quietest
 from bench.savers import SAVERS
 
 if TYPE_CHECKING:
@@ -160,17 +161,8 @@ async def measure(lab: Lab, options: Options) -> list[dict[str, Any]]:
             for key in keys:
                 if not _takes_part(key, opened.get(key), case):
                     continue
-                found = await _quiet(lab, key, opened.get(key), case, turn, options)
-                rows.append(
-                    {
-                        "saver": key,
-                        "graph": case.graph,
-                        "durability": case.durability,
-                        "callers": case.callers,
-                        "round": turn,
-                    }
-                    | found
-                )
+                named = {"saver": key, "graph": case.graph, "durability": case.durability, "callers": case.callers}
+                rows.append(named | {"round": turn} | await _measured(lab, key, opened.get(key), case, turn, options))
     return rows
 
 
@@ -186,23 +178,20 @@ def _takes_part(key: str, opened: Open | None, case: Case) -> bool:
     return key in NONE and case.durability != EXIT
 
 
-async def _quiet(lab: Lab, key: str, opened: Open | None, case: Case, turn: int, options: Options) -> dict[str, Any]:
+async def _measured(lab: Lab, key: str, opened: Open | None, case: Case, turn: int, options: Options) -> dict[str, Any]:
     sync = NONE[key] if opened is None else opened.saver.sync
     kind = KINDS[case.graph]
     turns = max(1, kind.turns // (5 if options.quick else 4 if case.callers > 1 and case.graph == LOOP else 1))
     graph = _graph(kind, opened, case, sync=sync)
-    await _runs(graph, kind, case, f"warm {turn}", opened is None, 1, sync=sync)
-    best: dict[str, Any] = {}
-    for attempt in range(TRIES):
-        with lab.machine.watched() as watched:
-            await _runs(graph, kind, case, f"{turn} {attempt}", opened is None, turns, sync=sync)
-        steps = turns * kind.steps * case.callers
-        found = {"ms": watched.seconds / steps * 1e3, "others": watched.others, "noisy": watched.noisy, "n": steps}
-        if not best or (found["others"] or 0) < (best["others"] or 0):
-            best = found
-        if not watched.noisy or not lab.machine.wait_until_quiet():
-            break
-    return best
+    tries = itertools.count()
+
+    async def work(turns: int = turns) -> None:
+        await _runs(graph, kind, case, f"{turn} {next(tries)}", opened is None, turns, sync=sync)
+
+    await work(1)
+    _, watched = await quietest(lab.machine, work)
+    steps = turns * kind.steps * case.callers
+    return {"ms": watched.seconds / steps * 1e3, "others": watched.others, "noisy": watched.noisy, "n": steps}
 
 
 def _graph(kind: _Kind, opened: Open | None, case: Case, *, sync: bool):

@@ -7,12 +7,14 @@ import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
-    from bench.noise import Machine
+    from bench.noise import Machine, Slice
+
+T = TypeVar("T")
 
 TRIES = 3
 """How often a slice is measured when others were busy; the quietest one counts."""
@@ -32,27 +34,36 @@ class Caller:
     operate: Callable[..., Any]
 
 
-async def slice_of(machine: Machine, callers: list[Caller], seconds: float, *, sync: bool) -> dict[str, Any]:
-    """Let the callers work for a while and return operations a second, percentiles (ms) and how loud others were."""
-    best: dict[str, Any] = {}
+async def quietest(machine: Machine, work: Callable[[], Awaitable[T]]) -> tuple[T, Slice]:
+    """Do the work, again while others are loud, and return the quietest try."""
+    best: tuple[T, Slice] | None = None
     for _ in range(TRIES):
         with machine.watched() as watched:
-            # On a thread even when there is one caller: a sync program has no event loop running around it.
-            times = await (asyncio.to_thread(_threads, callers, seconds) if sync else _tasks(callers, seconds))
-        found = {
-            "n": len(times),
-            "ops": len(times) / watched.seconds,
-            "p50": statistics.median(times) * 1e3,
-            "p95": percentile(times, 0.95) * 1e3,
-            "p99": percentile(times, 0.99) * 1e3,
-            "others": watched.others,
-            "noisy": watched.noisy,
-        }
-        if not best or (found["others"] or 0) < (best["others"] or 0):
-            best = found
+            result = await work()
+        if best is None or (watched.others or 0) < (best[1].others or 0):
+            best = (result, watched)
         if not watched.noisy or not machine.wait_until_quiet():
             break
     return best
+
+
+async def slice_of(machine: Machine, callers: list[Caller], seconds: float, *, sync: bool) -> dict[str, Any]:
+    """Let the callers work for a while and return operations a second, percentiles (ms) and how loud others were."""
+
+    async def work() -> list[float]:
+        # On a thread even when there is one caller: a sync program has no event loop running around it.
+        return await (asyncio.to_thread(_threads, callers, seconds) if sync else _tasks(callers, seconds))
+
+    times, watched = await quietest(machine, work)
+    return {
+        "n": len(times),
+        "ops": len(times) / watched.seconds,
+        "p50": statistics.median(times) * 1e3,
+        "p95": percentile(times, 0.95) * 1e3,
+        "p99": percentile(times, 0.99) * 1e3,
+        "others": watched.others,
+        "noisy": watched.noisy,
+    }
 
 
 def percentile(times: list[float], share: float) -> float:

@@ -108,8 +108,9 @@ def micro_tables(rows: Rows, of: str = "") -> list[Table]:
                 if any(row["size"] == size and row["callers"] == callers for row in chosen)
             }
             title = f"{operation}, {database}{of}: operations a second (p50 in ms), by size and callers"
-            made = _grid(title, _savers(database, chosen), columns, chosen, _ops)
-            if made.lines and len(made.head) > 1:
+            savers = _savers(database, chosen)
+            made = _grid(title, savers, columns, chosen, _ops)
+            if made.lines and any(BY_KEY[key].database == database for key in savers):
                 tables.append(made)
     return tables
 
