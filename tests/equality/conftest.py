@@ -3,14 +3,13 @@
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
 from runtime_persist import Runtime
 from tests.support.plugin import pytest_pyfunc_call
 
-DATABASES = ("sqlite-file", "postgresql")
+DATABASES = ("sqlite-file", "sqlite-memory", "postgresql")
 
 
 @pytest.fixture(scope="session")
@@ -20,11 +19,12 @@ def shared_runtime(
     """Gives the session's runtime on a kind of database."""
     path = shutil.copy(sqlite_template, tmp_path_factory.mktemp("equality") / "agents.db")
     dsn = postgres_server.create_database(postgres_template)
-    opened = {"sqlite-file": Runtime.open(f"sqlite:///{path}"), "postgresql": Runtime.open(dsn)}
+    urls = (f"sqlite:///{path}", "sqlite:///:memory:", dsn)
+    opened = {name: Runtime.open(url) for name, url in zip(DATABASES, urls, strict=True)}
     yield opened.__getitem__
     for runtime in opened.values():
         runtime.close()
     postgres_server.drop_database(dsn)
 
 
-__all__ = ["DATABASES", "pytest_pyfunc_call", "shared_runtime", "urlsplit"]
+__all__ = ["DATABASES", "pytest_pyfunc_call", "shared_runtime"]

@@ -96,3 +96,32 @@ async def test_the_history_is_that_of_the_memory_saver(shared_runtime, story, ca
     )  # fmt: skip
     theirs = await in_memory(way, story, call, durability)
     assert differences(ours, theirs)[:3] == []
+
+
+class NoParent(InMemorySaver):
+    def put(self, config, *rest):
+        config = {"configurable": {**config["configurable"], "checkpoint_id": None}}
+        return super().put(config, *rest)
+
+
+class NoErrors(InMemorySaver):
+    def put_writes(self, config, writes, *rest):
+        super().put_writes(config, [write for write in writes if write[0] != "__error__"], *rest)
+
+
+class OtherSteps(InMemorySaver):
+    def put(self, config, checkpoint, metadata, versions):
+        return super().put(config, checkpoint, {**metadata, "step": metadata["step"] + 1}, versions)
+
+
+class LastWriteOnly(InMemorySaver):
+    def put_writes(self, config, writes, *rest):
+        super().put_writes(config, list(writes)[-1:], *rest)
+
+
+@pytest.mark.parametrize("broken", [NoParent, NoErrors, OtherSteps, LastWriteOnly])
+def test_the_history_of_a_saver_that_loses_something_is_another_one(broken):
+    case = ("error then resume", "invoke", "sync")
+    saver = broken()
+    make = functools.partial(STORIES[case[0]].make, checkpointer=saver)
+    assert differences(SYNC.run(everything(SYNC, *case, "t", make, saver)), SYNC.run(in_memory(SYNC, *case))) != []
