@@ -152,6 +152,15 @@ async def a_plain_value_is_a_seed_too(saver: Saver) -> None:
         _is(await chain.history(), "on", seed=value)
 
 
+async def a_stored_none_is_a_seed(saver: Saver) -> None:
+    """None is a value a step may leave: what was written before it does not count."""
+    chain = _Chain(saver)
+    await chain.grow("old", seed=["older"])
+    await chain.grow("on", seed=None)
+    await chain.grow()
+    _is(await chain.history(), "on", seed=None)
+
+
 async def without_a_stored_value_there_is_no_seed(saver: Saver) -> None:
     """The walk ends at the root; a root has no history."""
     chain = _Chain(saver)
@@ -295,6 +304,7 @@ CHECKS = (
     the_targets_own_value_is_no_seed,
     the_nearest_stored_value_is_the_seed,
     a_plain_value_is_a_seed_too,
+    a_stored_none_is_a_seed,
     without_a_stored_value_there_is_no_seed,
     a_new_version_without_a_value_ends_no_walk,
     writes_of_one_checkpoint_are_in_the_order_of_their_tasks,

@@ -133,7 +133,7 @@ async def a_text_instead_of_a_list_of_threads_is_refused(saver, way):
         await grown(saver, way, thread)
     before = [await everything(saver, way, thread) for thread in ("ab", "a", "b")]
     for strategy in ("keep_latest", "delete"):
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError, match="not a str"):
             await way(saver, "prune", "ab", strategy=strategy)
     assert [await everything(saver, way, thread) for thread in ("ab", "a", "b")] == before
 

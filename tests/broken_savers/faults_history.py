@@ -94,6 +94,12 @@ class UnwrapsSnapshots(_History):
         return {**entry, "seed": seed.value} if hasattr(seed, "value") else entry
 
 
+@history_of(delta_history.a_stored_none_is_a_seed)
+class NoneIsNoSeed(_History):
+    def told(self, entry, channel, target):
+        return {"writes": entry["writes"]} if entry.get("seed") is None else entry
+
+
 @history_of(delta_history.a_plain_value_is_a_seed_too)
 class EmptyValuesAreNoSeeds(_History):
     def told(self, entry, channel, target):

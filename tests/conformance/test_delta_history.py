@@ -19,8 +19,8 @@ from tests.support.through_sync import ThroughSyncMethods
 
 NAMES = [check.__name__ for check in CHECKS]
 PASSED = dict.fromkeys(NAMES, "passed")
-# It pages through ancestors by id, and loses those whose id is greater than their child's.
-STOCK_POSTGRES = PASSED | {"parents_are_followed_whatever_their_ids": "failed"}
+# It pages through ancestors by id, and loses those whose id is greater than their child's; it stores None as nothing.
+STOCK_POSTGRES = PASSED | {"parents_are_followed_whatever_their_ids": "failed", "a_stored_none_is_a_seed": "failed"}
 
 
 def judged(registered):
@@ -42,7 +42,7 @@ def test_the_capability_is_detected_and_passes_on_every_database(engine_url, kin
     assert report.verdicts() == PASSED
 
 
-def test_the_stock_savers_pass_but_for_one_known_fault(monkeypatch, tmp_path, postgres_dsn):
+def test_the_stock_savers_pass_but_for_two_known_faults(monkeypatch, tmp_path, postgres_dsn):
     for registered, url, verdicts in (
         (savers.memory, "memory", PASSED),
         (savers.sqlite, f"sqlite:///{tmp_path / 'stock.db'}", PASSED),

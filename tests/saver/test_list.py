@@ -67,8 +67,9 @@ async def test_a_limit_gives_at_most_so_many(saver, way, limit, count):
 
 
 async def test_a_negative_limit_is_refused(saver, way):
-    with pytest.raises(InvalidInput, match="limit"):
-        await way.all(saver, "list", at(), limit=-1)
+    for limit in (-1, "1", "1; DROP TABLE rp_heads", 1.5):
+        with pytest.raises(InvalidInput, match="limit"):
+            await way.all(saver, "list", at(), limit=limit)
 
 
 async def test_pages_join_without_gaps_or_repeats(saver, way, monkeypatch):
@@ -122,7 +123,20 @@ async def test_the_saver_may_be_called_while_a_listing_is_open(saver, way):
     assert ids(await way.all(saver, "list", at())) == steps.ids[::-1]
 
 
-METADATA = {"s": "x", "i": 1, "z": 0, "f": 1.0, "t": True, "n": None, "l": [1, 2], "d": {"b": 1, "c": 2}, "a.b": "dot"}
+METADATA = {
+    "s": "x",
+    "i": 1,
+    "z": 0,
+    "f": 1.0,
+    "t": True,
+    "n": None,
+    "l": [1, 2],
+    "d": {"b": 1, "c": 2},
+    "a.b": "dot",
+    "a-b": "hyphen",
+    "1a": "digit",
+    "nul": "\0abc",
+}
 
 
 MATCHES = [
@@ -149,6 +163,10 @@ MATCHES = [
     ({"d": {"b": 1}}, False),
     ({"a.b": "dot"}, True),
     ({"d.b": 1}, False),
+    ({"a-b": "hyphen"}, True),
+    ({"1a": "digit"}, True),
+    ({"nul": "abc"}, True),  # LangGraph takes NUL out of metadata
+    ({"s') OR '1'='1": "x"}, False),
     ({"odd key'\"": 1}, False),
 ]
 

@@ -145,9 +145,10 @@ class Listing:
         limit: int | None,
     ) -> None:
         """Check the arguments; nothing is read before the first page is asked for."""
-        if limit is not None and limit < 0:
-            msg = f"limit must not be negative, got {limit}"
-            raise InvalidInput(msg, limit=limit)
+        given: Any = limit  # not everybody's code is type-checked
+        if given is not None and (not isinstance(given, int) or given < 0):
+            msg = f"limit must be a whole number that is not negative, not {limit!r}"
+            raise InvalidInput(msg, limit=repr(limit))
         configurable = (config or {}).get("configurable") or {}
         self._saver = saver
         self._config = config

@@ -98,7 +98,7 @@ def prune(
 ) -> Flow[None]:
     """Prune threads, one transaction each; with their graph no history of DeltaChannels needs to stay."""
     if isinstance(thread_ids, str):
-        msg = f"thread_ids must be a list of thread ids, not the text {thread_ids!r}"
+        msg = f"thread_ids must be a list of thread ids, not a str: {thread_ids!r}"
         raise TypeError(msg)
     if strategy not in STRATEGIES:
         msg = f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}"
