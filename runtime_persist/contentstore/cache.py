@@ -57,6 +57,14 @@ _OVERHEAD_BYTES = 200
 """What an entry costs beside its content: two byte strings and a place in a dict."""
 
 
+def recent(seen: float, max_seconds: float = limits.KNOWN_SECONDS) -> bool:
+    """Return whether what was seen at a time (seconds since 1970) may be relied on.
+
+    The wall clock, because it also goes on while the machine sleeps; a time that lies ahead of it says nothing.
+    """
+    return 0 <= time.time() - seen <= max_seconds
+
+
 class KnownAddresses:
     """Content this process saw committed, or read, a short while ago. Safe for threads.
 
@@ -75,8 +83,7 @@ class KnownAddresses:
 
     def __contains__(self, address: bytes) -> bool:
         seen = self._seen.get(address)
-        # The wall clock also goes on while the machine sleeps; a time that lies ahead of it says nothing.
-        return seen is not None and 0 <= time.time() - seen <= self._max_seconds
+        return seen is not None and recent(seen, self._max_seconds)
 
     def add(self, addresses: Iterable[bytes]) -> None:
         """Note that some content is committed, as of now."""

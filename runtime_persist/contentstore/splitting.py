@@ -39,12 +39,8 @@ class Span(NamedTuple):
     stored: bool
 
 
-class _Item(NamedTuple):
-    """An element of a list, or an entry of a dict; ``value`` is where its value begins."""
-
-    start: int
-    value: int
-    stop: int
+_Item = tuple[int, int, int]
+"""Where an element of a list, or an entry of a dict, begins, where its value begins, and where it ends."""
 
 
 class _Unreadable(Exception):
@@ -156,20 +152,21 @@ class _Splitter:
         if count > limits.SPLIT_ITEMS_MAX and (stop - begin) // count < limits.SPLIT_ITEM_BYTES_MIN:
             return False
         items = self._items(begin, count, is_map=is_map)
-        if items[-1].stop != stop:
+        if items[-1][2] != stop:
             raise _Unreadable
         self._literal(start, begin)
+        # A file in a dict of files changes by itself: smaller ones than a long message stand alone there.
+        bound = limits.ENTRY_BYTES_MAX if is_map else limits.ITEM_BYTES_MAX
         small: list[_Item] = []
         for item in items:
-            # A file in a dict of files changes by itself: smaller ones than a long message stand alone there.
-            bound = limits.ENTRY_BYTES_MAX if is_map else limits.ITEM_BYTES_MAX
-            if item.stop - item.value < bound:
+            before, value, end = item
+            if end - value < bound:
                 small.append(item)
                 continue
             self._groups(small, open_end=False)
             small = []
-            self._run(item.start, item.value)
-            self._value(item.value, item.stop, depth)
+            self._run(before, value)
+            self._value(value, end, depth)
         self._groups(small, open_end=True)
         return True
 
@@ -195,8 +192,8 @@ class _Splitter:
         ends = _Skipper(self._data, begin).walk(2 * count if is_map else count)
         starts = [begin, *ends]
         if not is_map:
-            return [_Item(start, start, stop) for start, stop in zip(starts, ends, strict=False)]
-        return [_Item(starts[at], starts[at + 1], starts[at + 2]) for at in range(0, 2 * count, 2)]
+            return list(zip(starts, starts, ends, strict=False))
+        return list(zip(starts[::2], starts[1::2], starts[2::2], strict=False))
 
     def _value(self, start: int, stop: int, depth: int) -> None:
         """Store a large value: a container split, a long text in chunks, anything else whole."""
@@ -211,32 +208,31 @@ class _Splitter:
 
     def _groups(self, items: Sequence[_Item], *, open_end: bool) -> None:
         """Store items in groups. Behind the last cut each is stored by itself, so that an append stores only itself."""
+        if not items:
+            return
         view = self._view
-        first = 0
-        for at, item in enumerate(items):
-            count, size = at + 1 - first, item.stop - items[first].start
-            if count < limits.GROUP_ITEMS_MIN and size < limits.GROUP_BYTES_MAX:
+        begin = items[0][0]
+        count = 0
+        for start, _, stop in items:
+            count += 1
+            size = stop - begin
+            if (count < limits.GROUP_ITEMS_MIN and size < limits.GROUP_BYTES_MAX) or size < limits.GROUP_BYTES_MIN:
                 continue
-            full = count >= limits.GROUP_ITEMS_MAX and size >= limits.SPLIT_BYTES_MIN
-            if size >= limits.GROUP_BYTES_MIN and (
-                full
-                or size >= limits.GROUP_BYTES_MAX
-                or not xxh3_64_intdigest(view[item.start : item.stop]) & limits.GROUP_CUT_MASK
-            ):
-                self._run(items[first].start, item.stop)
-                first = at + 1
-        if first == len(items):
-            return
+            full = size >= limits.GROUP_BYTES_MAX or (
+                count >= limits.GROUP_ITEMS_MAX and size >= limits.SPLIT_BYTES_MIN
+            )
+            if full or not xxh3_64_intdigest(view[start:stop]) & limits.GROUP_CUT_MASK:
+                self._run(begin, stop)
+                begin, count = stop, 0
         if not open_end:
-            self._run(items[first].start, items[-1].stop)
+            self._run(begin, items[-1][2])
             return
-        begin = items[first].start  # of the small items that lie together
-        for item in items[first:]:
-            if item.stop - item.start > limits.LITERAL_BYTES_MAX:
-                self._run(begin, item.start)
-                self._spans.append(Span(item.start, item.stop, True))
-                begin = item.stop
-        self._run(begin, items[-1].stop)
+        for start, _, stop in items[len(items) - count :]:
+            if stop - start > limits.LITERAL_BYTES_MAX:
+                self._run(begin, start)
+                self._spans.append(Span(start, stop, True))
+                begin = stop
+        self._run(begin, items[-1][2])
 
     def _run(self, start: int, stop: int) -> None:
         """Store what lies here, or leave it in the reference when it is small."""

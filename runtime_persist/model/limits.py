@@ -69,8 +69,8 @@ SEGMENT_CACHED_BYTES_MAX: Final = 1_048_576
 
 KNOWN_ADDRESSES_MAX: Final = 65_536
 KNOWN_SECONDS: Final = 3_600.0
-"""How long a process relies on content it saw committed, so as not to send it again. Whoever removes content removes
-only what nothing has referred to for a day."""
+"""How long a process relies on content it saw committed or read, so as not to send it again. No command removes
+content; whoever collects it later removes only what no row referred to at any time of the last day."""
 
 ADDRESS_BYTES: Final = 16
 """128 bits of a keyed BLAKE3: not forgeable without the space's key, and no accidental collision below 2**64 blobs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -202,10 +202,8 @@ def page(
     ns: str | None,
     place: Page,
     rows: int,
-    content: Content,
-    references: References,
 ) -> Plan[list[Stored]]:
-    """Read one page of checkpoints, newest first, with their writes and content."""
+    """Read one page of checkpoints, newest first, with their writes; their content can be read afterwards."""
     query = LIST_ALL if thread_id is None else LIST_THREAD if ns is None else LIST_NAMESPACE
     found = yield from many(
         query,
@@ -217,10 +215,10 @@ def page(
         after_ns=place.after_ns,
         page_rows=rows,
     )
-    return (yield from _complete(space, list(found), content, references))
+    return (yield from _with_writes(space, found))
 
 
-def _complete(space: str, rows: list[Row], content: Content, references: References) -> Plan[list[Stored]]:
+def _with_writes(space: str, rows: Sequence[Row]) -> Plan[list[Stored]]:
     groups: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         groups.setdefault((row["thread_id"], row["checkpoint_ns"]), []).append(row["checkpoint_id"])
@@ -235,13 +233,10 @@ def _complete(space: str, rows: list[Row], content: Content, references: Referen
         )
         for write in found:
             by_checkpoint.setdefault((thread_id, ns, write["checkpoint_id"]), []).append(write)
-    stored: list[Stored] = []
-    for row in rows:
-        own = by_checkpoint.get((row["thread_id"], row["checkpoint_ns"], row["checkpoint_id"]), [])
-        content.want(references(row, own))
-        stored.append(Stored(row, own))
-    yield from fill(space, content)
-    return stored
+    return [
+        Stored(row, by_checkpoint.get((row["thread_id"], row["checkpoint_ns"], row["checkpoint_id"]), []))
+        for row in rows
+    ]
 
 
 def fill(space: str, content: Content) -> Plan[None]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runtime_persist.adapters.workflow.memory import Invocations
+from runtime_persist.contentstore.cache import recent
 from runtime_persist.model import limits
 
 if TYPE_CHECKING:
@@ -45,21 +47,22 @@ class SaverCore:
         self.owns_engine = owns_engine
         self.optimistic = optimistic
         self.invocations = Invocations()
-        self._manifests: OrderedDict[_Key, Manifest] = OrderedDict()
+        self._manifests: OrderedDict[_Key, tuple[Manifest, float]] = OrderedDict()
         self._lock = threading.Lock()
 
     def manifest(self, key: _Key) -> Manifest | None:
-        """Return the manifest of a stored checkpoint, when this process knows it."""
+        """Return the manifest of a stored checkpoint, when this process saw it a short while ago."""
         with self._lock:
-            found = self._manifests.get(key)
-            if found is not None:
-                self._manifests.move_to_end(key)
+            found, seen = self._manifests.get(key, (None, 0.0))
+            if found is None or not recent(seen):
+                return None
+            self._manifests.move_to_end(key)
             return found
 
     def remember(self, key: _Key, manifest: Manifest) -> None:
         """Keep the manifest of a stored checkpoint: the next put carries its references over."""
         with self._lock:
-            self._manifests[key] = manifest
+            self._manifests[key] = manifest, time.time()
             self._manifests.move_to_end(key)
             if len(self._manifests) > limits.MANIFESTS_CACHED_MAX:
                 self._manifests.popitem(last=False)

@@ -185,8 +185,7 @@ def _shown(found: Mapping[str, Any] | None, only: frozenset[str] | None) -> dict
     return {
         name: _simple(value)
         for name, value in (found or {}).items()
-        if (only is None or name in only or name in _RUN_NAMES)
-        and not _names_secret(str(name))
+        if (only is None or name in only or name in _RUN_NAMES) and not _names_secret(str(name))
     }
 
 

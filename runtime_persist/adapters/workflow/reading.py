@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from runtime_persist.adapters.workflow.core import SaverContext
     from runtime_persist.contentstore import ContentReader
     from runtime_persist.engine import Flow, OwnedRun
-    from runtime_persist.plan import Row
 
 R = TypeVar("R")
 
@@ -167,19 +166,11 @@ class Listing:
             return None
         saver, core = self._saver, self._saver.core
         engine, coordinator = core.engine, core.engine.coordinator
-        place, content = self._place, core.engine.content.reader()
+        place = self._place
         rows = limits.PAGE_ROWS if self._left is None or self._filter else min(self._left, limits.PAGE_ROWS)
         stored: list[Stored] = yield coordinator.read(
             "list",
-            lambda: queries.page(
-                engine.space,
-                self._thread,
-                self._ns,
-                place,
-                rows,
-                content,
-                encoding.references,
-            ),
+            lambda: queries.page(engine.space, self._thread, self._ns, place, rows),
             snapshot=True,
         )
         self._note()
@@ -187,20 +178,31 @@ class Listing:
         if len(stored) == rows:
             last = stored[-1].row
             self._place = Page(last["checkpoint_id"], last["thread_id"], last["checkpoint_ns"])
-        read: list[tuple[Row, CheckpointTuple]] = []
-        for one in stored:
-            if self._left is not None and len(read) >= self._left:
-                break
-            if self._only is not None and one.row["checkpoint_id"] != self._only:
-                continue
-            if matches(encoding.decoded_metadata(one.row["metadata"], saver.serde), self._filter):
-                loaded, _ = encoding.checkpoint_tuple(one, saver.serde, content)
-                read.append((one.row, loaded))
+        content = engine.content.reader()
+        wanted = self._wanted(stored, content)
+        # Content is immutable and outlives the rows that refer to it: it need not be of the same moment as they are.
+        if content.missing():
+            yield coordinator.read("list_content", lambda: queries.fill(engine.space, content))
+        read = [(one.row, encoding.checkpoint_tuple(one, saver.serde, content)[0]) for one in wanted]
         content.keep()
         yield from sends.attach(saver, read)
         if self._left is not None:
             self._left -= len(read)
         return [loaded for _, loaded in read]
+
+    def _wanted(self, stored: list[Stored], content: ContentReader) -> list[Stored]:
+        """Return the checkpoints of a page that were asked for; only their content is wanted."""
+        found: list[Stored] = []
+        for one in stored:
+            refs = encoding.references(one.row, one.writes)
+            if self._left is not None and len(found) >= self._left:
+                break
+            if self._only is not None and one.row["checkpoint_id"] != self._only:
+                continue
+            if matches(encoding.decoded_metadata(one.row["metadata"], self._saver.serde), self._filter):
+                content.want(refs)
+                found.append(one)
+        return found
 
     def _note(self) -> None:
         """A namespace that was loaded by listing it is a fork (LangGraph loads replayed subgraphs this way)."""
