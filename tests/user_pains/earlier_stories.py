@@ -1,11 +1,13 @@
-"""Threads as each earlier schema left them: ``python -m tests.user_pains.earlier_stories`` writes those of this one.
+"""Threads as each schema version leaves them behind, as text: every row of every table.
 
-A fixture holds every row of every table, as text. It is made once, when a schema version is released, and never again:
-what reads it is the code of the day, on both databases.
+A version that was released has a file in ``earlier/``, written once by ``python -m tests.user_pains.earlier_stories``
+when it is released, and never again: what reads it is the code of the day. The rows of a version that is not released
+yet are made when a test asks for them, and restored in other databases than the one they come from.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import operator
 import tempfile
@@ -105,9 +107,32 @@ def dumped(raw: Raw) -> dict[str, list[dict[str, Any]]]:
     }
 
 
+def versions() -> list[str]:
+    """Return the schema versions there are rows of: those with a file, and the one this code writes."""
+    return sorted({*(path.stem for path in FOLDER.glob("*.json")), migrate.VERSION}, key=_number)
+
+
+def _number(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
+
+
+@functools.cache
+def rows_of(version: str) -> str:
+    """Return the rows of a schema version as JSON."""
+    kept = FOLDER / f"{version}.json"
+    if kept.exists():
+        return kept.read_text()
+    with tempfile.TemporaryDirectory() as folder, Runtime.open(f"sqlite:///{folder}/now.db") as runtime:
+        live(runtime)
+        raw = connect(runtime.engine)
+        text = json.dumps(dumped(raw), indent=1)
+        raw.close()
+    return text + "\n"
+
+
 def restore(raw: Raw, version: str) -> None:
-    """Put the rows of a fixture into empty tables of its schema."""
-    for table, rows in json.loads((FOLDER / f"{version}.json").read_text()).items():
+    """Put the rows of a schema version into its empty tables."""
+    for table, rows in json.loads(rows_of(version)).items():
         raw.rows(f"DELETE FROM {table}")
         for row in rows:
             values = [bytes.fromhex(value["hex"]) if isinstance(value, dict) else value for value in row.values()]
@@ -116,13 +141,9 @@ def restore(raw: Raw, version: str) -> None:
 
 
 def main() -> None:
-    """Write the fixture of the schema this code has."""
-    with tempfile.TemporaryDirectory() as folder, Runtime.open(f"sqlite:///{folder}/now.db") as runtime:
-        live(runtime)
-        raw = connect(runtime.engine)
-        text = json.dumps(dumped(raw), indent=1)
-        raw.close()
-    (FOLDER / f"v{migrate.VERSION.replace('.', '_')}.json").write_text(text + "\n")
+    """Keep the rows of the schema this code writes, from now on."""
+    FOLDER.mkdir(exist_ok=True)
+    (FOLDER / f"{migrate.VERSION}.json").write_text(rows_of(migrate.VERSION))
 
 
 if __name__ == "__main__":

@@ -362,7 +362,7 @@ ROWS: dict[str, Pain] = {
         "Sends included; a newer schema is refused before anything is written.",
         (
             "user_pains/test_j_upgrades.py::test_j1_threads_of_an_earlier_schema_are_read_answered_and_go_on",
-            "user_pains/test_j_upgrades.py::test_j1_every_schema_version_has_a_fixture_with_rows_in_its_tables",
+            "user_pains/test_j_upgrades.py::test_j1_there_are_rows_of_every_schema_version_in_every_table_that_a_thread_uses",
             "importing/test_formats.py::test_a_checkpoint_of_each_format_comes_with_its_keys_and_versions",
             "importing/test_formats.py::test_sends_that_an_old_format_keeps_with_the_parent_are_there",
             "importing/test_formats.py::test_a_graph_runs_the_sends_of_a_thread_of_format_three",
@@ -410,8 +410,8 @@ ROWS: dict[str, Pain] = {
     "L1": Pain(
         "images and documents in the state",
         "Twenty megabytes pass; one byte over the cap is `ValueTooLarge` with size and cap, before anything is written "
-        "and never tried again; storing takes four times the value in memory at most; the inspector loads no value "
-        "unasked.",
+        "and never tried again; a step that makes 300 MB takes six times that in memory at most; the inspector loads "
+        "no value unasked.",
         (
             "user_pains/test_l_big.py::test_twenty_megabytes_that_do_not_compress_pass_and_another_process_loads_them",
             "user_pains/test_l_big.py::test_one_byte_over_the_cap_is_one_typed_error_before_anything_of_it_is_written",

@@ -17,14 +17,12 @@ from tests.fixtures.raw import PostgresRaw, SqliteRaw
 from tests.support.checkpoints import at
 from tests.user_pains import earlier_stories as stories
 
-VERSIONS = sorted(path.stem for path in stories.FOLDER.glob("*.json"))
 
-
-@pytest.fixture(params=VERSIONS)
+@pytest.fixture(params=stories.versions())
 def upgraded(request, empty_url, opened):
-    """A runtime on a database that an earlier release left behind, on each database."""
+    """A runtime on a database with the rows that a schema version left behind, on each database."""
     url = parse_url(empty_url)
-    version = request.param.removeprefix("v").replace("_", ".")
+    version = request.param
     dialect = dialect_of(url)
     dialect.with_connection(
         url.location, lambda connection: command.upgrade(migrate._config(dialect, connection=connection), version)
@@ -33,7 +31,7 @@ def upgraded(request, empty_url, opened):
         raw = PostgresRaw(url.location)
     else:
         raw = SqliteRaw(sqlite3.connect(url.location, isolation_level=None), own=True)
-    stories.restore(raw, request.param)
+    stories.restore(raw, version)
     raw.close()
     assert migrate.current(url, dialect) == version
     stories.CHARGED.clear()
@@ -48,11 +46,12 @@ def config(thread_id):
     return {"configurable": {"thread_id": thread_id}}
 
 
-def test_j1_every_schema_version_has_a_fixture_with_rows_in_its_tables():
+def test_j1_there_are_rows_of_every_schema_version_in_every_table_that_a_thread_uses():
     folder = Path(migrate.__file__).with_name("migrations") / "versions"
-    assert sorted("_".join(path.stem.split("_")[:2]) for path in folder.glob("v*.py")) == VERSIONS
-    for version in VERSIONS:
-        rows = json.loads((stories.FOLDER / f"{version}.json").read_text())
+    made = {".".join(path.stem.removeprefix("v").split("_")[:2]) for path in folder.glob("v*.py")}
+    assert made == set(stories.versions()), "an earlier version without its rows: see earlier_stories"
+    for version in stories.versions():
+        rows = json.loads(stories.rows_of(version))
         needed = {"rp_checkpoints", "rp_writes", "rp_heads", "rp_blobs", "rp_runs", "rp_attempts", "rp_operations"}
         assert all(rows[table] for table in needed)
 
