@@ -10,6 +10,8 @@ from __future__ import annotations
 import functools
 import json
 import operator
+import re
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
@@ -18,7 +20,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph, add_messages
 from langgraph.types import Send, interrupt
 
-from runtime_persist import Runtime, operation
+from runtime_persist import Runtime, __version__, operation
 from runtime_persist.schema import metadata, migrate
 from tests.fixtures.raw import connect
 
@@ -141,7 +143,10 @@ def restore(raw: Raw, version: str) -> None:
 
 
 def main() -> None:
-    """Keep the rows of the schema this code writes, from now on."""
+    """Keep the rows of the schema this code writes, from now on: when the changelog names its release."""
+    changelog = Path(__file__).parents[2] / "CHANGELOG.md"
+    if not re.search(rf"^## \[?{re.escape(__version__)}\b", changelog.read_text(), re.MULTILINE):
+        sys.exit(f"{__version__} is not released: the rows of schema {migrate.VERSION} are made when a test needs them")
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / f"{migrate.VERSION}.json").write_text(rows_of(migrate.VERSION))
 
