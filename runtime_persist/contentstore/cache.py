@@ -18,7 +18,7 @@ class SegmentCache:
 
     def __init__(self, max_bytes: int = limits.SEGMENTS_CACHED_BYTES_MAX) -> None:
         """Keep nothing yet."""
-        self._max = max_bytes
+        self.max_bytes = max_bytes
         self._bytes = 0
         self._kept: OrderedDict[bytes, bytes] = OrderedDict()
         self._lock = threading.Lock()
@@ -42,7 +42,7 @@ class SegmentCache:
                     continue
                 self._kept[address] = content
                 self._bytes += len(content) + _OVERHEAD_BYTES
-            while self._bytes > self._max:
+            while self._bytes > self.max_bytes:
                 _, content = self._kept.popitem(last=False)
                 self._bytes -= len(content) + _OVERHEAD_BYTES
 

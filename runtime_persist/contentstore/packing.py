@@ -36,6 +36,7 @@ def pack(content: bytes | memoryview) -> bytes:
         compressed = _codecs.compressor.compress(content)
         if len(compressed) < len(content):
             return _ZSTD + compressed
+        del compressed  # of a large value every copy counts
     return _RAW + content
 
 

@@ -7,6 +7,7 @@ an address without content cannot be committed.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from runtime_persist.contentstore.cache import KnownAddresses, SegmentCache
 from runtime_persist.contentstore.reader import ContentReader
@@ -14,6 +15,7 @@ from runtime_persist.contentstore.writer import ContentWriter
 
 if TYPE_CHECKING:
     from runtime_persist.model.keys import SpaceKeys
+    from runtime_persist.model.payload import Blob
 
 
 class ContentStore:
@@ -33,10 +35,11 @@ class ContentStore:
         self.owner = owner
         self.cache = SegmentCache()
         self.known = KnownAddresses()
+        self._sending: WeakValueDictionary[bytes, Blob] = WeakValueDictionary()
 
     def writer(self) -> ContentWriter:
         """Return what collects the content of one command."""
-        return ContentWriter(self.keys, self.owner, self.cache, self.known)
+        return ContentWriter(self.keys, self.owner, self.cache, self.known, self._sending)
 
     def reader(self) -> ContentReader:
         """Return what collects the content of one read."""

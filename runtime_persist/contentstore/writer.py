@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from runtime_persist.contentstore.cache import KnownAddresses, SegmentCache
 from runtime_persist.contentstore.packing import pack
@@ -25,6 +26,7 @@ class ContentWriter:
         owner: whose content it is; a reader names the owner too.
         cache: gets the content once it is committed.
         known: addresses that need not be sent.
+        sending: blobs of commands that are on their way: a task's write and the checkpoint after it hold the same.
 
     """
 
@@ -32,9 +34,11 @@ class ContentWriter:
     owner: str
     cache: SegmentCache = field(default_factory=SegmentCache)
     known: KnownAddresses = field(default_factory=KnownAddresses)
+    sending: WeakValueDictionary[bytes, Blob] = field(default_factory=WeakValueDictionary)
     _named: set[bytes] = field(default_factory=set)
     _blobs: dict[bytes, Blob] = field(default_factory=dict)
     _new: dict[bytes, bytes] = field(default_factory=dict)
+    _new_bytes: int = 0
 
     def put(self, kind: str, data: bytes, inline_max: int) -> PayloadRef:
         """Return a reference to ``data``: inline up to ``inline_max`` bytes, else stored, in parts if it has some."""
@@ -64,7 +68,16 @@ class ContentWriter:
         if address not in self._named:
             self._named.add(address)
             if address not in self.known:
-                self._blobs[address] = Blob(address, len(content), pack(content))
-                if len(content) <= limits.SEGMENT_CACHED_BYTES_MAX:
+                self._blobs[address] = self._packed(address, content)
+                # Of what is more than the cache holds, a copy for it would be one copy of a large value too many.
+                self._new_bytes += len(content)
+                if len(content) <= limits.SEGMENT_CACHED_BYTES_MAX and self._new_bytes <= self.cache.max_bytes:
                     self._new[address] = bytes(content)
         return address
+
+    def _packed(self, address: bytes, content: bytes | memoryview) -> Blob:
+        """Return the blob; another command that is on its way with the same content shares it."""
+        blob = self.sending.get(address)
+        if blob is None:
+            blob = self.sending[address] = Blob(address, len(content), pack(content))
+        return blob

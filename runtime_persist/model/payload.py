@@ -21,7 +21,7 @@ _VERSION: Final = 2
 _PAGE_VERSION: Final = 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Blob:
     """Content ready to be stored: its address, its size in bytes, and its packed form."""
 

@@ -86,6 +86,29 @@ def test_equal_content_is_collected_once_and_blobs_come_in_address_order():
     assert {blob.size for blob in blobs} == {1}
 
 
+def test_commands_on_their_way_at_once_share_the_packed_content():
+    """A task's write and the checkpoint after it hold the same value: it is in memory once."""
+    store = ContentStore(KEYS, OWNER)
+    first, second = store.writer(), store.writer()
+    for writer in (first, second):
+        writer.put("bytes", b"a" * 100_000, 0)
+    (one,), (other,) = first.blobs(), second.blobs()
+    assert one is other
+    del first, second, one, other
+    again = store.writer()
+    again.put("bytes", b"a" * 100_000, 0)
+    assert len(again.blobs()) == 1
+
+
+def test_of_a_value_larger_than_the_cache_no_more_is_copied_than_the_cache_holds():
+    cache = SegmentCache(max_bytes=1_000_000)
+    writer = ContentWriter(KEYS, OWNER, cache)
+    for number in range(30):
+        writer.put("bytes", random.Random(number).randbytes(100_000), 0)
+    assert sum(map(len, writer._new.values())) <= cache.max_bytes
+    assert len(writer.blobs()) == 30
+
+
 def test_missing_content_is_corrupt_and_named():
     ref, _ = written(b"a" * 100)
     with pytest.raises(CheckpointCorrupt) as caught:

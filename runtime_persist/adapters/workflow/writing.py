@@ -81,6 +81,7 @@ def put(
             values,
             parent,
         )
+        values.clear()  # the row has them; of a large value every copy counts
         yield from scope.commit_checkpoint(row)
     except RuntimePersistError as error:
         raise scope.failed(error) from error.__cause__
