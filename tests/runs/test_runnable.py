@@ -156,6 +156,14 @@ async def test_events_of_a_graph_come_from_a_run(runtime):
     assert run.status == "succeeded"
 
 
+async def test_events_that_are_closed_early_leave_the_run_cancelled(runtime):
+    events = bound(runtime, a=says("a"), b=says("b")).astream_events(HELLO, config(), version="v2")
+    await anext(events)
+    await events.aclose()
+    (run,) = await runtime.runs.alist()
+    assert (run.status, run.phase) == ("cancelled", "released")
+
+
 async def test_a_retried_call_is_a_run_each_time(runtime, way):
     failures = [1]
 
