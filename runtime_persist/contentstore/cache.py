@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from runtime_persist.model import limits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 
 class SegmentCache:
@@ -69,25 +69,32 @@ class KnownAddresses:
     """Content this process saw committed, or read, a short while ago. Safe for threads.
 
     What is known is not sent again. That is right as long as nobody removes content that was referred to within
-    ``max_seconds``; see :data:`runtime_persist.model.limits.KNOWN_SECONDS`.
+    ``max_seconds`` (see :data:`runtime_persist.model.limits.KNOWN_SECONDS`), and that the server is the one that
+    acknowledged it: a standby that took over may have less, so everything is forgotten with a lost connection.
     """
 
     def __init__(
-        self, max_entries: int = limits.KNOWN_ADDRESSES_MAX, max_seconds: float = limits.KNOWN_SECONDS
+        self,
+        losses: Callable[[], int] = lambda: 0,
+        max_entries: int = limits.KNOWN_ADDRESSES_MAX,
+        max_seconds: float = limits.KNOWN_SECONDS,
     ) -> None:
-        """Know nothing yet."""
+        """Know nothing yet; ``losses`` counts the connections that were lost."""
+        self.losses = losses
         self._max_entries = max_entries
         self._max_seconds = max_seconds
-        self._seen: OrderedDict[bytes, float] = OrderedDict()
+        self._seen: OrderedDict[bytes, tuple[float, int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def __contains__(self, address: bytes) -> bool:
         seen = self._seen.get(address)
-        return seen is not None and recent(seen, self._max_seconds)
+        return seen is not None and seen[1] == self.losses() and recent(seen[0], self._max_seconds)
 
-    def add(self, addresses: Iterable[bytes]) -> None:
-        """Note that some content is committed, as of now."""
-        now = time.time()
+    def add(self, addresses: Iterable[bytes], losses: int | None = None) -> None:
+        """Note that some content is committed, as of now; nothing if a connection was lost since ``losses``."""
+        if losses is not None and losses != self.losses():
+            return
+        now = time.time(), self.losses()
         with self._lock:
             for address in addresses:
                 self._seen[address] = now

@@ -14,6 +14,8 @@ from runtime_persist.contentstore.reader import ContentReader
 from runtime_persist.contentstore.writer import ContentWriter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from runtime_persist.model.keys import SpaceKeys
     from runtime_persist.model.payload import Blob
 
@@ -29,17 +31,21 @@ class ContentStore:
 
     """
 
-    def __init__(self, keys: SpaceKeys, owner: str) -> None:
-        """Know nothing yet."""
+    def __init__(self, keys: SpaceKeys, owner: str, losses: Callable[[], int] = lambda: 0) -> None:
+        """Know nothing yet; what is known ends with the next of ``losses``, the connections that were lost."""
         self.keys = keys
         self.owner = owner
         self.cache = SegmentCache()
-        self.known = KnownAddresses()
         self._sending: WeakValueDictionary[bytes, Blob] = WeakValueDictionary()
+        self.known = KnownAddresses(losses)
 
-    def writer(self) -> ContentWriter:
-        """Return what collects the content of one command."""
-        return ContentWriter(self.keys, self.owner, self.cache, self.known, self._sending)
+    def writer(self, *, everything: bool = False) -> ContentWriter:
+        """Return what collects the content of one command.
+
+        ``everything``: what is known to be stored is sent too; for values that are rarely stored twice.
+        """
+        known = KnownAddresses(self.known.losses) if everything else self.known
+        return ContentWriter(self.keys, self.owner, self.cache, known, self._sending)
 
     def reader(self) -> ContentReader:
         """Return what collects the content of one read."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 from weakref import WeakValueDictionary
 
 from runtime_persist.contentstore.cache import KnownAddresses, SegmentCache
@@ -15,6 +16,46 @@ from runtime_persist.model.payload import SEGMENT, Blob, PayloadRef, Piece
 
 if TYPE_CHECKING:
     from runtime_persist.model.keys import SpaceKeys
+
+
+_Bytes = bytes | memoryview
+
+
+class Parcel(Sequence[Blob]):
+    """The blobs that a command brings along, in address order: all writers lock them in the same order.
+
+    It is opened each time the command is tried. When a connection was lost since it was packed, the server may be
+    another one that has less, and what was left out because it was known to be stored is sent too.
+    """
+
+    def __init__(
+        self, known: KnownAddresses, losses: int, new: dict[bytes, Blob], left_out: dict[bytes, _Bytes]
+    ) -> None:
+        """Bring ``new``, and ``left_out`` as long as ``known`` counts as many ``losses``."""
+        self._known = known
+        self._losses = losses
+        self._new = new
+        self._left_out = left_out
+
+    def _opened(self) -> list[Blob]:
+        if self._left_out and self._known.losses() != self._losses:
+            for address, content in self._left_out.items():
+                self._new[address] = Blob(address, len(content), pack(content))
+            self._left_out.clear()
+        return [self._new[address] for address in sorted(self._new)]
+
+    def __len__(self) -> int:
+        return len(self._opened())
+
+    def __iter__(self) -> Iterator[Blob]:
+        return iter(self._opened())
+
+    @overload
+    def __getitem__(self, at: int) -> Blob: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Blob]: ...
+    def __getitem__(self, at: int | slice) -> Blob | list[Blob]:
+        return self._opened()[at]
 
 
 @dataclass(slots=True)
@@ -37,8 +78,13 @@ class ContentWriter:
     sending: WeakValueDictionary[bytes, Blob] = field(default_factory=WeakValueDictionary)
     _named: set[bytes] = field(default_factory=set)
     _blobs: dict[bytes, Blob] = field(default_factory=dict)
+    _left_out: dict[bytes, _Bytes] = field(default_factory=dict)
+    _losses: int = field(init=False)
     _new: dict[bytes, bytes] = field(default_factory=dict)
     _new_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self._losses = self.known.losses()
 
     def put(self, kind: str, data: bytes, inline_max: int) -> PayloadRef:
         """Return a reference to ``data``: inline up to ``inline_max`` bytes, else stored, in parts if it has some."""
@@ -54,20 +100,22 @@ class ContentWriter:
         ]
         return PayloadRef(kind, len(data), pieces=tuple(paged(pieces, self._store)))
 
-    def blobs(self) -> tuple[Blob, ...]:
-        """Return the blobs to send in address order: all writers lock them in the same order."""
-        return tuple(self._blobs[address] for address in sorted(self._blobs))
+    def blobs(self) -> Sequence[Blob]:
+        """Return the blobs to send, in address order."""
+        return Parcel(self.known, self._losses, self._blobs, self._left_out)
 
     def committed(self) -> None:
         """Note that the command is committed: what it refers to is stored."""
-        self.known.add(self._named)
+        self.known.add(self._named, self._losses)
         self.cache.add(self._new)
 
-    def _store(self, content: bytes | memoryview) -> bytes:
+    def _store(self, content: _Bytes) -> bytes:
         address = self.keys.address(self.owner, content)
         if address not in self._named:
             self._named.add(address)
-            if address not in self.known:
+            if address in self.known:
+                self._left_out[address] = content
+            else:
                 self._blobs[address] = self._packed(address, content)
                 # Of what is more than the cache holds, a copy for it would be one copy of a large value too many.
                 self._new_bytes += len(content)
@@ -75,7 +123,7 @@ class ContentWriter:
                     self._new[address] = bytes(content)
         return address
 
-    def _packed(self, address: bytes, content: bytes | memoryview) -> Blob:
+    def _packed(self, address: bytes, content: _Bytes) -> Blob:
         """Return the blob; another command that is on its way with the same content shares it."""
         blob = self.sending.get(address)
         if blob is None:

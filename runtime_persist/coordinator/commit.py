@@ -38,6 +38,11 @@ class CommitCoordinator:
         """Return the tenant whose rows this coordinator reads and writes."""
         return self.keys.space
 
+    @property
+    def losses(self) -> int:
+        """Return how many connections ended by themselves: after one, what was acknowledged before may be gone."""
+        return self._driver.losses
+
     def commit(self, command: Command) -> Future[CommitReceipt]:
         """Commit a command through the transaction path.
 

@@ -96,6 +96,15 @@ class Driver(ABC):
     def close(self) -> None:
         """Finish what is queued, then let go of connections and threads. Closing twice does nothing."""
 
+    @property
+    def losses(self) -> int:
+        """Return how many connections ended by themselves.
+
+        What was acknowledged before one of them may be gone: the server may be another one now, promoted with less
+        than the old one had.
+        """
+        return 0
+
     def script(self, sql: str) -> None:
         """Run a script of DDL on the writing connection (only a private in-memory database needs it)."""
         raise NotImplementedError(sql)

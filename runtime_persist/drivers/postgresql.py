@@ -59,6 +59,11 @@ class PostgresDriver(Driver):
         self._thread = threading.Thread(target=self._serve, name="runtime-persist-postgresql", daemon=True)
         self._thread.start()
 
+    @property
+    def losses(self) -> int:
+        """Return how many connections ended by themselves."""
+        return self._pool.losses + self._urgent.losses + self._batching.losses
+
     def submit(self, job: Job[R]) -> Future[R]:
         """Run a job on the loop thread."""
         self.check_usable()
@@ -148,8 +153,11 @@ class PostgresDriver(Driver):
         try:
             for item in batch:
                 self.reached(f"{item.job.name}:before:{together.name}")
+            losses = self.losses
             connection = await self._batching.take(None)
             try:
+                if self.losses != losses:
+                    return None  # the jobs leave out what they know to be stored: they have to look again
                 return await connection.fetch_many(together, [arrays_of(call) for call in calls])
             finally:
                 self._batching.give_back(connection)

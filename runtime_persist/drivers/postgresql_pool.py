@@ -152,12 +152,14 @@ class Pool:
 
     Attributes:
         names: whether statements have names on the server (until a pooler shows itself).
+        losses: connections that ended by themselves.
 
     """
 
     def __init__(self, dsn: str, connect_timeout: float, size: int = CONNECTIONS_MAX) -> None:
         """Open nothing yet; at most ``size`` connections later."""
         self.names = True
+        self.losses = 0
         self._hints = True
         self._dsn = dsn
         self._connect_timeout = connect_timeout
@@ -203,6 +205,7 @@ class Pool:
                 if not connection.raw.is_closed():
                     self._in_use += 1
                     return connection
+                self.losses += 1
             self._in_use += 1
             began = time.monotonic()
             try:
@@ -251,6 +254,7 @@ class Pool:
         self._in_use -= 1
         raw = connection.raw
         if raw.is_closed() or raw.is_in_transaction() or connection.spent:
+            self.losses += raw.is_closed()
             raw.terminate()
             self.forget_free()
             self._wake_all()  # there may be room for another one now, or nobody left to wait for

@@ -125,7 +125,7 @@ class Engine:
         if found is None:
             keys = self.coordinator.keys
             with self._lock:
-                found = self._content = self._content or ContentStore(keys, self.owner)
+                found = self._content = self._content or ContentStore(keys, self.owner, lambda: self.coordinator.losses)
         return found
 
     @property

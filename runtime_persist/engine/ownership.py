@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 def encode(engine: Engine, serde: SerializerProtocol, value: Any) -> tuple[bytes, tuple[Blob, ...]]:
     """Return a value as an encoded payload reference, and the content it refers to."""
-    writer = engine.content.writer()
+    writer = engine.content.writer(everything=True)
     kind, content = dumped(serde, value, "the value", engine.max_value_bytes)
     ref = writer.put(kind, content, limits.INLINE_ROW_BYTES_MAX)
-    return ref.encoded(), writer.blobs()
+    return ref.encoded(), tuple(writer.blobs())
 
 
 def decode(engine: Engine, serde: SerializerProtocol, data: bytes, where: str) -> Flow[Any]:

@@ -195,7 +195,7 @@ def returned(begun: Begun, value: Any) -> Flow[Any]:
     """Commit what a call returned, and return it as a later call would get it."""
     owned = begun.owned
     kind, data = _serialized(owned, begun.name, "result", value)
-    writer = owned.content.writer()
+    writer = owned.content.writer(everything=True)
     ref = writer.put(kind, data, limits.INLINE_ROW_BYTES_MAX)
     yield from _commit(
         begun,
@@ -203,7 +203,7 @@ def returned(begun: Begun, value: Any) -> Flow[Any]:
             result=ref.encoded(),
             outcome=fingerprint(kind.encode(), data),
             owner=writer.owner,
-            blobs=writer.blobs(),
+            blobs=tuple(writer.blobs()),
             **_completing(begun),
         ),
     )

@@ -1,5 +1,6 @@
 """What a checkpoint stores of values that it shares with others: only what is new, once; and it all comes back."""
 
+import asyncio
 import random
 from functools import cache
 
@@ -8,6 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.runtime import RunControl, Runtime
 
+from runtime_persist.adapters.workflow import WorkflowCheckpointAdapter
 from runtime_persist.contentstore import unpack
 from runtime_persist.errors import CheckpointCorrupt, StaleWriter
 from runtime_persist.model.payload import pieces_of
@@ -206,7 +208,7 @@ async def test_history_reads_what_checkpoints_share_once(saver, way, raw):
 async def test_a_damaged_part_is_told_by_channel_checkpoint_and_address(saver, way, raw, damage, which):
     steps = Steps(way, saver)
     place = await steps.put(small=1, messages=messages(600))
-    (manifest, _) = next(iter(saver._core._manifests.values()))
+    (manifest, *_) = next(iter(saver._core._manifests.values()))
     ref = manifest.refs["messages"]
     address = next(piece.data for piece in ref.pieces if piece.depth == 1)
     if which == "a segment":
@@ -306,3 +308,30 @@ async def test_a_filtered_listing_loads_only_what_matches(saver, way):
     assert found.checkpoint["channel_values"]["channel 3"] == ["3" * 1_000]
     kept = saver._core.engine.content.cache._kept
     assert [content[-1:] for content in kept.values()] == [b"3"]
+
+
+@pytest.mark.parametrize("threads", [1, 12], ids=["alone", "many at once"])
+def test_after_a_lost_connection_nothing_is_taken_to_be_stored(postgres_url, opened, raw_of, threads):
+    """The server that answers then may be a standby that had less. Content goes with what acknowledged it."""
+    saver = opened(WorkflowCheckpointAdapter.from_conn_string(postgres_url))
+    raw = raw_of(saver)
+
+    async def put_all(first):
+        put = [
+            saver.aput(at(f"thread {first + n}"), new_checkpoint({"messages": messages(30)}), {}, {"messages": "1"})
+            for n in range(threads)
+        ]
+        await asyncio.gather(*put)
+
+    asyncio.run(put_all(0))
+    asyncio.run(put_all(threads))
+    raw.rows("DELETE FROM rp_blobs")
+    raw.rows(
+        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    asyncio.run(put_all(2 * threads))
+    forget(saver)
+    for n in range(threads):
+        found = saver.get_tuple(at(f"thread {2 * threads + n}"))
+        assert found.checkpoint["channel_values"] == {"messages": messages(30)}

@@ -47,14 +47,14 @@ class SaverCore:
         self.owns_engine = owns_engine
         self.optimistic = optimistic
         self.invocations = Invocations()
-        self._manifests: OrderedDict[_Key, tuple[Manifest, float]] = OrderedDict()
+        self._manifests: OrderedDict[_Key, tuple[Manifest, float, int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def manifest(self, key: _Key) -> Manifest | None:
         """Return the manifest of a stored checkpoint, when this process saw it a short while ago."""
         with self._lock:
-            found, seen = self._manifests.get(key, (None, 0.0))
-            if found is None or not recent(seen):
+            found, seen, losses = self._manifests.get(key, (None, 0.0, 0))
+            if found is None or not recent(seen) or losses != self.engine.coordinator.losses:
                 return None
             self._manifests.move_to_end(key)
             return found
@@ -62,7 +62,7 @@ class SaverCore:
     def remember(self, key: _Key, manifest: Manifest) -> None:
         """Keep the manifest of a stored checkpoint: the next put carries its references over."""
         with self._lock:
-            self._manifests[key] = manifest, time.time()
+            self._manifests[key] = manifest, time.time(), self.engine.coordinator.losses
             self._manifests.move_to_end(key)
             if len(self._manifests) > limits.MANIFESTS_CACHED_MAX:
                 self._manifests.popitem(last=False)

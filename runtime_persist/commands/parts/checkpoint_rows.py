@@ -58,7 +58,7 @@ class CheckpointRow:
     metadata: bytes
     fingerprint: bytes
     owner: str
-    blobs: tuple[Blob, ...] = ()
+    blobs: Sequence[Blob] = ()
     run_ref: str | None = None
 
     @property

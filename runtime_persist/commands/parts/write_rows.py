@@ -60,7 +60,7 @@ class TaskWrites:
     task_path: str
     writes: tuple[TaskWrite, ...]
     owner: str
-    blobs: tuple[Blob, ...] = ()
+    blobs: Sequence[Blob] = ()
 
     def fingerprint(self) -> bytes:
         """Return the fingerprint of all writes in order."""
