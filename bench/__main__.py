@@ -35,12 +35,13 @@ async def measure(part: str, options: Options) -> dict:
     async with lab(Machine()) as found:
         gc.freeze()  # what is loaded by now never becomes garbage: do not look at it in the middle of a slice
         rows = await module.measure(found, options)
+        seconds = time.time() - began
         return {
             "part": part,
             "command": shlex.join(["python", "-m", "bench", *sys.argv[1:]]),
             "when": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(began)),
-            "seconds": round(time.time() - began),
-            "machine": machine.described(found.server),
+            "seconds": round(seconds),
+            "machine": await machine.described(found.postgresql()),
             "left_out": found.left_out,
             "rows": rows,
         }

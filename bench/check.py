@@ -53,6 +53,7 @@ def trips(where: str, database: str) -> list[Finding]:
             "put of an owned run": lambda: session.put(*owned.put()),
             "put_writes of an owned run": lambda: session.put_writes(*owned.writes(1)),
             "get_tuple": lambda: saver.get_tuple(chat_.latest),
+            "get_tuple with nothing cached": lambda: _cold(runtime, chat_),
             "list of 10": lambda: list(saver.list(history.latest, limit=10)),
             "list of 200": lambda: list(saver.list(history.latest)),
         }
@@ -64,6 +65,11 @@ def trips(where: str, database: str) -> list[Finding]:
             counts = {f"{name}: {TRIPS}": counted.commits, f"{name}: {STATEMENTS}": counted.statements}
             found += [Finding(what, database, value) for what, value in counts.items() if what in BOUNDS]
     return found
+
+
+def _cold(runtime: Runtime, chat_: Chat) -> None:
+    runtime.engine.content.cache.clear()
+    runtime.checkpointer.get_tuple(chat_.latest)
 
 
 async def chat_sizes(where: str, second: str, database: str) -> list[Finding]:

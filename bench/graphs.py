@@ -169,7 +169,11 @@ async def measure(lab: Lab, options: Options) -> list[dict[str, Any]]:
 def cases(options: Options) -> list[Case]:
     """Return the cases that are wanted."""
     wanted = [case for case in CASES if options.wants(case.name)]
-    return [case for case in wanted if case.durability != EXIT and case.graph != AGENT] if options.quick else wanted
+    return (
+        [case for case in wanted if case.durability != EXIT and case.graph != AGENT and case.callers == 1]
+        if options.quick
+        else wanted
+    )
 
 
 def _takes_part(key: str, opened: Open | None, case: Case) -> bool:

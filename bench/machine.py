@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.databases import run
+
 if TYPE_CHECKING:
     from runtime_persist.testing.postgres import PostgresServer
 
@@ -28,7 +30,7 @@ _PACKAGES = (
 _GIB = 1024**3
 
 
-def described(server: PostgresServer | None) -> dict[str, str]:
+async def described(server: PostgresServer | None) -> dict[str, str]:
     """Return name -> value."""
     found = {
         "processor": f"{os.cpu_count()} × {_processor()}",
@@ -37,7 +39,7 @@ def described(server: PostgresServer | None) -> dict[str, str]:
         "disk": f"4 KB write and fsync: {_fsync_milliseconds():.2f} ms (median)",
         "Python": platform.python_version(),
         "SQLite": sqlite3.sqlite_version,
-        "PostgreSQL": _postgresql(server),
+        "PostgreSQL": await _postgresql(server),
         "commit": _commit(),
     }
     for package in _PACKAGES:
@@ -69,10 +71,8 @@ def _fsync_milliseconds() -> float:
     return statistics.median(times)
 
 
-def _postgresql(server: PostgresServer | None) -> str:
-    if server is None:
-        return "none"
-    return (server.root / "data" / "PG_VERSION").read_text().strip()
+async def _postgresql(server: PostgresServer | None) -> str:
+    return "none" if server is None else (await run(server.socket_dsn(), "SHOW server_version"))[0][0]
 
 
 def _commit() -> str:

@@ -34,7 +34,7 @@ class Options:
     @property
     def seconds(self) -> float:
         """Length of a slice."""
-        return 0.1 if self.quick else 0.25
+        return 0.1 if self.quick else 0.2
 
     def as_json(self) -> str:
         """Return the wishes for a process of their own."""

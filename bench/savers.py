@@ -183,8 +183,8 @@ class Lab:
         self._stack = stack
         self._files = 0
 
-    def _has_server(self) -> bool:
-        """Return whether there is a PostgreSQL server, started now if need be."""
+    def postgresql(self) -> PostgresServer | None:
+        """Return the PostgreSQL server, started now if need be."""
         if self.server is None and POSTGRESQL not in self.left_out:
             try:
                 self.server = self._stack.enter_context(PostgresServer.start(settings=SERVER_SETTINGS))
@@ -192,7 +192,7 @@ class Lab:
                 self.left_out[POSTGRESQL] = str(error)
             else:
                 self.machine.count_as_ours(self.server.root / "data")
-        return self.server is not None
+        return self.server
 
     def place(self, database: str) -> str:
         """Return a new empty database: a URL or a file path."""
@@ -204,7 +204,7 @@ class Lab:
 
     def can_open(self, saver: Saver) -> bool:
         """Return whether its database is there."""
-        return saver.database != POSTGRESQL or self._has_server()
+        return saver.database != POSTGRESQL or self.postgresql() is not None
 
     async def open(self, saver: Saver, stack: contextlib.AsyncExitStack | None = None) -> Open:
         """Open a saver on a new database; it is closed with ``stack`` (the lab, by default)."""

@@ -53,21 +53,15 @@ def write() -> None:
     results = kept()
     before, _, rest = PAGE.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
-    drawn = plots.draw({part: found["rows"] for part, found in results.items()}, PLOTS)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{generated(results, drawn)}\n{END}{after}")
+    plots.draw({part: found["rows"] for part, found in results.items()}, PLOTS)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{generated(results)}\n{END}{after}")
 
 
-def generated(results: dict[str, dict[str, Any]], drawn: list[str] | None = None) -> str:
-    """Return the text between the marks.
-
-    Args:
-        results: by part.
-        drawn: plots there are (default: those in the folder).
-
-    """
+def generated(results: dict[str, dict[str, Any]]) -> str:
+    """Return the text between the marks: of the results by part, and of the plots there are."""
     if not results:
         return "Nothing was measured yet: run `make bench`.\n"
-    drawn = sorted(path.name for path in PLOTS.glob("*.svg")) if drawn is None else drawn
+    drawn = sorted(path.name for path in PLOTS.glob("*.svg"))
     rows = {part: found["rows"] for part, found in results.items()}
     pieces = ["## Goals", goals.table(rows).markdown(), _legend()]
     for part, found in results.items():

@@ -18,12 +18,12 @@ _COLOURS = {SQLITE: ("#1b7f4d", "#8fb8a4"), POSTGRESQL: ("#1f5fa8", "#93aecb"), 
 _SIZE = (10.0, 4.0)
 
 
-def draw(rows: dict[str, Rows], folder: Path) -> list[str]:
-    """Draw what there are rows for and return the files' names; older plots are removed."""
+def draw(rows: dict[str, Rows], folder: Path) -> None:
+    """Draw what there are rows for, in place of older plots (which stay where matplotlib is missing)."""
     try:
         import matplotlib as mpl
     except ModuleNotFoundError:
-        return []
+        return
     mpl.use("svg")
     mpl.rcParams["svg.hashsalt"] = "runtime_persist"  # the same numbers give the same file
     mpl.rcParams["svg.fonttype"] = "none"  # text, not outlines
@@ -31,14 +31,11 @@ def draw(rows: dict[str, Rows], folder: Path) -> list[str]:
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.svg"):
         old.unlink()
-    drawn = []
     for name, make in _PLOTS.items():
         part = name.split("-")[0]
         if rows.get(part):
             figure = make(rows[part])
             figure.savefig(folder / f"{name}.svg", bbox_inches="tight", metadata={"Date": None})
-            drawn.append(f"{name}.svg")
-    return sorted(drawn)
 
 
 def _panels(titles: list[str]) -> tuple[Any, Any]:

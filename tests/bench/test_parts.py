@@ -39,7 +39,7 @@ def test_a_part_measures_each_saver_and_gives_tables_and_goals(part):
     assert all("**ours" in text and "AsyncSqliteSaver" in text for text in shown)
     assert goals.table({part: rows}).lines
     found = {"rows": rows, "left_out": {}, "command": "a", "when": "b", "seconds": 1, "machine": {"disk": "c"}}
-    drawn = page.generated({part: found}, [])
+    drawn = page.generated({part: found})
     assert shown
     assert all(text in drawn for text in shown)
 
