@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bench.noise import Machine
 
 POOL = 16
+_LEASE_SECONDS = 3600.0
 SQLITE, POSTGRESQL, MEMORY = "SQLite", "PostgreSQL", "memory"
 SERVER_SETTINGS = {
     "fsync": "on",
@@ -90,7 +91,8 @@ class Open:
 
 
 async def _runtime(stack, where):
-    return stack.enter_context(Runtime.open(where))
+    # Hundreds of leases are held at once here, far more than a process owns: their renewals would be measured along.
+    return stack.enter_context(Runtime.open(where, lease_ttl=_LEASE_SECONDS))
 
 
 async def _memory(_stack, _where):
