@@ -17,6 +17,8 @@ from runtime_persist.model.payload import PayloadRef
 from runtime_persist.queries import threads as queries
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from runtime_persist.engine import Engine, Flow
     from runtime_persist.plan import Row
 
@@ -224,7 +226,7 @@ def _ordered(writes: list[Row]) -> list[Row]:
     return sorted(writes, key=lambda row: writes_sort_key(row["task_path"], row["task_id"], row["idx"]))
 
 
-def _refs(row: Row, thread_id: str) -> dict[str, PayloadRef]:
+def _refs(row: Row, thread_id: str) -> Mapping[str, PayloadRef]:
     where = f"the manifest of checkpoint {row['checkpoint_id']} (thread {thread_id!r})"
     try:
         return encoding.refs_of(row["body"])

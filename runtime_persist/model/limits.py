@@ -108,6 +108,7 @@ DELETE_MARKS_ROWS_MAX: Final = 1_000
 """Marks that one transaction deletes."""
 
 MANIFESTS_CACHED_MAX: Final = 4_096
+BODIES_CACHED_MAX: Final = 256
 KEYS_CACHED_MAX: Final = 4_096
 """Hashed ids and looked-at names that are kept."""
 PAGE_ROWS: Final = 256

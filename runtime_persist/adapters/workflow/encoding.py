@@ -239,10 +239,20 @@ def manifest_of(body: bytes, serde: SerializerProtocol) -> Manifest:
     return Manifest(rest.get("channel_versions", {}), refs)
 
 
-def refs_of(body: bytes) -> dict[str, PayloadRef]:
+def refs_of(body: bytes) -> Mapping[str, PayloadRef]:
     """Return where a stored body's values are, by channel; the checkpoint itself is not loaded."""
-    *_, packed = ormsgpack.unpackb(unpack(body))
-    return {channel: PayloadRef.unpacked(parts) for channel, parts in packed.items()}
+    return _taken_apart(body)[-1]
+
+
+@lru_cache(maxsize=limits.BODIES_CACHED_MAX)
+def _taken_apart(body: bytes) -> tuple[str, bytes, Mapping[str, PayloadRef]]:
+    """Return a body's checkpoint as type and bytes, and its references (each read asks for them twice)."""
+    version, *rest = ormsgpack.unpackb(unpack(body))
+    if version != _FORMAT:
+        msg = f"checkpoint body of format {version}; this code knows {_FORMAT}"
+        raise UnknownFormat(msg, version=version)
+    kind, data, packed = rest
+    return kind, data, {channel: PayloadRef.unpacked(parts) for channel, parts in packed.items()}
 
 
 def version_of(body: bytes, serde: SerializerProtocol) -> int:
@@ -255,12 +265,8 @@ def loaded(serde: SerializerProtocol, content: ContentReader, ref: PayloadRef, w
     return load_value(serde, ref.type, content.content(ref, where), where)
 
 
-def _opened(body: bytes, serde: SerializerProtocol) -> tuple[dict[str, Any], dict[str, PayloadRef]]:
-    version, kind, data, packed = ormsgpack.unpackb(unpack(body))
-    if version != _FORMAT:
-        msg = f"checkpoint body of format {version}; this code knows {_FORMAT}"
-        raise UnknownFormat(msg, version=version)
-    refs = {channel: PayloadRef.unpacked(parts) for channel, parts in packed.items()}
+def _opened(body: bytes, serde: SerializerProtocol) -> tuple[dict[str, Any], Mapping[str, PayloadRef]]:
+    kind, data, refs = _taken_apart(body)
     return load_value(serde, kind, data, "the body of a checkpoint"), refs
 
 
