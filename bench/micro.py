@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.loads import KB, MB, Chat
 from bench.measure import Caller, slice_of
-from bench.savers import SAVERS
+from bench.savers import MEMORY, SAVERS
 
 if TYPE_CHECKING:
     from bench.options import Options
@@ -109,7 +109,15 @@ async def in_turns(
                 slice_ = await slice_of(lab.machine, callers, seconds, sync=found.saver.sync)
                 named = {"saver": key, "operation": cell.operation, "size": cell.size, "callers": cell.callers}
                 rows.append(named | {"round": turn} | slice_)
+                if found.saver.database == MEMORY and cell.operation not in _READS:
+                    for place in range(cell.callers):  # gigabytes of checkpoints would slow Python's own memory down
+                        found.inner.delete_thread(thread_of(cell, place))
     return rows
+
+
+def thread_of(cell: Cell, place: int) -> str:
+    """Return the id of the thread that a caller writes."""
+    return f"{cell.name} {place}"
 
 
 class _Bench:
@@ -130,7 +138,7 @@ class _Bench:
         name, _, count = cell.operation.partition(" ")
         callers = []
         for place in range(cell.callers):
-            thread_id = f"{cell.name} {place}"
+            thread_id = thread_of(cell, place)
             chat = Chat(found.inner, thread_id, cell.size)
             await called(found, "put", thread_id, *chat.put())  # the thread is there, everything is warm
             prepare = (lambda chat=chat: chat.writes(int(count))) if count else chat.put
