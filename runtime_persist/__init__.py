@@ -7,7 +7,8 @@ owned runs (:meth:`Runtime.bind`), or with workers on many machines (``runtime.r
 from __future__ import annotations
 
 from runtime_persist.journal import operation
+from runtime_persist.model.retry import RetryPolicy
 from runtime_persist.runtime import Run, Runtime
 
-__all__ = ["Run", "Runtime", "operation"]
+__all__ = ["RetryPolicy", "Run", "Runtime", "operation"]
 __version__ = "0.1.0"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,6 +30,12 @@ if TYPE_CHECKING:
     help="Seconds a lease lasts.",
 )
 @click.option("--poll", default=0.25, show_default=True, help="Seconds between two looks for work.")
+@click.option(
+    "--drain-timeout",
+    default=30.0,
+    show_default=True,
+    help="Seconds runs have to reach their next step after SIGTERM; a second SIGTERM does not wait either.",
+)
 @click.option("--until-idle", is_flag=True, help="End when there is nothing to do.")
 @database_options
 def worker(
@@ -35,6 +43,7 @@ def worker(
     slots: int,
     lease_ttl: float,
     poll: float,
+    drain_timeout: float,
     until_idle: bool,
     url: str,
     space: str,
@@ -49,6 +58,7 @@ def worker(
             graphs,
             slots=slots,
             poll_seconds=poll,
+            drain_seconds=drain_timeout,
             report=lambda w, f: _tell(console, w, f),
         )
 
@@ -58,7 +68,11 @@ def worker(
         signal.signal(signal.SIGTERM, stop)
         signal.signal(signal.SIGINT, stop)
         _tell(console, "ready", {"worker": runtime.engine.worker_id, "graphs": ",".join(sorted(graphs))})
-        working.run(until_idle=until_idle)
+        ended = working.run(until_idle=until_idle)
+    if not ended:  # a node that does not return would keep the interpreter: what it does counts no more
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 def _tell(console: Console, what: str, facts: Mapping[str, Any]) -> None:

@@ -54,6 +54,7 @@ def decide(command: ContinueOwnedRun, locked: Locked) -> Plan[Decision]:
         raise ThreadOwned(msg, thread_id=command.thread_id, run_id=before["run_id"])
     attempt = yield from run_rows.current_attempt(before)
     run = taking.taken(before, attempt, now)
+    run.stop_if_overdue()
     takeover = taking.past_start_fence(attempt) or before["status"] == RunStatus.LOST
     if takeover and run.count_takeover(progress=(yield from taking.progressed(before))):
         msg = f"run {before['run_id']} crashed {before['takeovers']} times in a row without progress; cancel it"

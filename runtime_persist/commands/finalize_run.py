@@ -9,19 +9,20 @@ from runtime_persist.commands.parts import content, run_rows, taking
 from runtime_persist.commands.parts.spec import ColdCommand, Decision, Locked, RunChange, ThreadCommand
 from runtime_persist.errors import InvariantBroken
 from runtime_persist.model.guards import LEASE_HELD
-from runtime_persist.model.states import AttemptStatus, Control, RunStatus
+from runtime_persist.model.states import RunStatus
 
 if TYPE_CHECKING:
     from runtime_persist.model.payload import Blob
-    from runtime_persist.plan import Plan, Row
+    from runtime_persist.plan import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinalizeRun(ThreadCommand):
     """End a run; use :meth:`succeeded`, :meth:`failed` or :meth:`cancelled`, never a free status.
 
-    The first stop reason decides: a run stopped by ``cancel`` ends ``cancelled`` even if its code then returned a
-    value, which is kept as result with ``observed_state = succeeded``.
+    The first stop reason decides, and a deadline that has passed is one: a run stopped by ``cancel`` ends ``cancelled``
+    (by ``deadline``: ``timed_out``) even if its code then returned a value, which is kept as result with
+    ``observed_state = succeeded``.
 
     Answer: ``status``. Refused: lost, released, expired.
     """
@@ -65,21 +66,6 @@ class FinalizeRun(ThreadCommand):
         return cls(status=RunStatus.CANCELLED, reason=reason, **base)
 
 
-_ATTEMPT = {
-    RunStatus.SUCCEEDED: AttemptStatus.SUCCEEDED,
-    RunStatus.FAILED: AttemptStatus.FAILED,
-    RunStatus.CANCELLED: AttemptStatus.CANCELLED,
-    RunStatus.TIMED_OUT: AttemptStatus.TIMED_OUT,
-}
-
-
-def final_status(run: Row, wanted: RunStatus) -> RunStatus:
-    """Return how a run ends: a stop reason that came first decides."""
-    if run["control"] != Control.STOPPING:
-        return wanted
-    return RunStatus.TIMED_OUT if run["stop_reason"] == "deadline" else RunStatus.CANCELLED
-
-
 def decide(command: FinalizeRun, locked: Locked) -> Plan[Decision]:
     """Return the run in its final state."""
     before, thread = locked.run, locked.thread
@@ -87,24 +73,13 @@ def decide(command: FinalizeRun, locked: Locked) -> Plan[Decision]:
         raise InvariantBroken
     attempt = yield from run_rows.current_attempt(before)
     run = taking.taken(before, attempt, locked.now_us)
-    status = final_status(before, command.status)
-    never_started = attempt is not None and attempt["status"] in {AttemptStatus.CLAIMED, AttemptStatus.QUEUED}
-    run.end(
-        status,
-        AttemptStatus.CANCELLED if never_started else _ATTEMPT[status],
-        command.reason,
-        result=command.result,
-        error_code=command.error_code,
-        error_summary=command.error_summary,
-        observed_state=command.status.value,
-    )
-    owner = None if thread["owner_run_id"] == command.run_id else thread["owner_run_id"]
+    said = {"result": command.result, "error_code": command.error_code, "error_summary": command.error_summary}
+    run.conclude(thread, command.status, command.reason, **said)
     return Decision(
-        {"status": status.value},
+        {"status": run.run["status"]},
         runs=[RunChange(before, run.run, run.events)],
         effects=[
             *run.effects,
-            run_rows.save_thread(thread, owner_run_id=owner),
             *content.store(command.space, command.owner, command.blobs),
         ],
     )

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 class RenewLease(LeaseCommand):
     """Extend the lease by ``ttl_us`` microseconds from the database's now.
 
-    Answer: ``control`` and ``stop_reason`` of the run, ``expires_us``. Refused: lost, released, expired.
+    Answer: ``control`` and ``stop_reason`` of the run, ``expires_us``, and ``deadline_in_us`` (microseconds; negative
+    when the run's deadline has passed, None when it has none). Refused: lost, released, expired.
     """
 
     ttl_us: int
@@ -45,12 +46,14 @@ def _never(_: RenewLease) -> Plan[Receipt | None]:
     return done(None)
 
 
-def _answer(_: RenewLease, outcome: Outcome) -> Mapping[str, Any]:
-    run = outcome.values["run"]
+def _answer(command: RenewLease, outcome: Outcome) -> Mapping[str, Any]:
+    run, renewed = outcome.values["run"], outcome.values["renewed"]
+    now, deadline = renewed["expires_us"] - command.ttl_us, renewed["deadline_us"]
     return {
         "control": run["control"],
         "stop_reason": run["stop_reason"],
-        "expires_us": outcome.values["renewed"]["expires_us"],
+        "expires_us": renewed["expires_us"],
+        "deadline_in_us": None if deadline is None else deadline - now,
     }
 
 
@@ -58,7 +61,7 @@ SPEC = HotCommand(
     name="renew_lease",
     dto=RenewLease,
     guard=LEASE_HELD,
-    receipt=Fragment("renewed", _extend, source=FENCE, returns=("expires_us",)),
+    receipt=Fragment("renewed", _extend, source=FENCE, returns=("expires_us", "deadline_us")),
     params=lambda c: ({"space": c.space, "run_id": c.run_id, "epoch": c.epoch, "ttl_us": c.ttl_us}, {}),
     lookup=_never,
     fingerprint=lambda _: b"",

@@ -37,8 +37,7 @@ def decide(command: RequestStop, locked: Locked) -> Plan[Decision]:
         return Decision(answer)
     attempt = yield from run_rows.current_attempt(before)
     run = taking.taken(before, attempt, locked.now_us)
-    run.run |= {"control": Control.STOPPING.value, "stop_reason": command.reason}
-    run.tell("run.stop_requested", reason=command.reason)
+    run.stop(command.reason)
     if status in _NOT_RUNNING or (status is RunStatus.DISPATCHING and not taking.past_start_fence(attempt)):
         run.stop_unstarted()  # a claim is no start: its worker finds the lease released
     answer = {"status": run.run["status"], "control": run.run["control"]}

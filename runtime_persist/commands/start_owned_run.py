@@ -76,8 +76,7 @@ def _supersede(row: Row, thread_id: str, now: int) -> Plan[taking.Taken]:
         old.lease("superseded", 0)
         old.lose()
     if row["control"] == Control.OPEN:  # the first stop reason decides
-        old.run |= {"control": Control.STOPPING.value, "stop_reason": "superseded"}
-        old.tell("run.stop_requested", reason="superseded")
+        old.stop("superseded")
     late = old.run["stop_reason"] == "deadline"
     old.end(RunStatus.TIMED_OUT if late else RunStatus.CANCELLED, AttemptStatus.CANCELLED, "superseded")
     return old

@@ -76,7 +76,7 @@ def stored_as_given(dialect: Dialect, table: TableClause, *columns: str) -> list
     return [f"ALTER TABLE {quoted.format_table(table)} {changes}"]
 
 
-def bind(column: Column[Any], name: str | None = None) -> ColumnElement[Any]:
+def bind(column: Column[Any] | ColumnElement[str], name: str | None = None) -> ColumnElement[Any]:
     """Return a parameter with a column's type, under the column's name or another."""
     kind = Text() if isinstance(column.type, Text) else column.type
     return bindparam(name or column.name, type_=kind)
@@ -107,8 +107,8 @@ class among(ColumnElement[bool]):  # noqa: N801 (reads as SQL)
 
     inherit_cache = False
 
-    def __init__(self, column: Column[Any], name: str) -> None:
-        """Compare ``column`` with the list parameter ``name``."""
+    def __init__(self, column: Column[Any] | ColumnElement[str], name: str) -> None:
+        """Compare ``column`` (or a text made of columns) with the list parameter ``name``."""
         self.column = column
         self.one = bind(column, name)
         self.all: ColumnElement[Any] = bindparam(name, type_=ARRAY(self.one.type))

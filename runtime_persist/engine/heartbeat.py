@@ -5,6 +5,7 @@ A heartbeat extends the lease and brings back whether the run is being stopped. 
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 class Heartbeats:
     """Renews leases at a third of their length.
 
+    A run with a deadline is renewed when that has passed, too: the answer says by the database's clock whether it has.
+
     The youngest run first: a run that another one's node started must not hold its thread longer than that one, whose
     next holder starts it again. A renewal that fails and is followed by a good one in time harms nothing. When none
     succeeds for the length of the lease, the run is told that it lost it, before its next write would be refused.
@@ -34,11 +37,15 @@ class Heartbeats:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._sooner = False
 
     def add(self, run: OwnedRun) -> None:
         """Renew this run's lease from now on."""
         with self._changed:
             self._runs[run] = None
+            if run.deadline_at is not None:
+                self._sooner = True
+                self._changed.notify_all()
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._beat,
@@ -61,13 +68,21 @@ class Heartbeats:
             self._thread.join()
 
     def _beat(self) -> None:
+        beat_at = time.monotonic() + self._every
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._closed, timeout=self._every)
+                self._sooner = False
+                wake_at = min([beat_at, *(run.deadline_at for run in self._runs if run.deadline_at is not None)])
+                self._changed.wait_for(lambda: self._closed or self._sooner, timeout=wake_at - time.monotonic())
                 if self._closed:
                     return
-                runs = list(self._runs)
+                now = time.monotonic()
+                beat = now >= beat_at
+                runs = [run for run in self._runs if beat or (run.deadline_at or math.inf) <= now]
+            if beat:
+                beat_at = now + self._every
             for run in reversed(runs):
+                run.deadline_at = None  # the answer brings it back
                 self._renew(run)
 
     def _renew(self, run: OwnedRun) -> None:

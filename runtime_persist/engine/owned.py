@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from runtime_persist.commands.renew_lease import RenewLease
+from runtime_persist.commands.request_stop import RequestStop
 from runtime_persist.errors import Fenced, LeaseExpired, RunStopping, RuntimePersistError
 from runtime_persist.model import limits
 from runtime_persist.model.ids import new_id
@@ -60,6 +61,7 @@ class OwnedRun:
         stop_reason: why the run is being stopped, once a renewal brought it.
         answered: the answer stored at the head was taken up before: it must not answer the next question too.
         branch: the branch it makes, when it began at an old checkpoint.
+        deadline_at: monotonic seconds at which the run is to stop, as far as it is known.
         within: the run whose node started this one.
         loop: the event loop whose tasks store its checkpoints, when it was called from one.
 
@@ -89,6 +91,7 @@ class OwnedRun:
         self.stop_reason: str | None = None
         self.answered = False
         self.branch: Branch | None = None
+        self.deadline_at: float | None = None
         self.within: OwnedRun | None = None
         self.loop: object | None = None
         self._error: RuntimePersistError | None = None
@@ -170,9 +173,34 @@ class OwnedRun:
         """Note a successful renewal, and that the run is to stop if it says so."""
         self.renewed_at = max(self.renewed_at, sent)
         reason = receipt.result["stop_reason"]
-        if receipt.result["control"] == "stopping" and self.stop_reason is None:
-            self.stop_reason = reason or "stop"
-            self._drain(self.stop_reason)
+        if receipt.result["control"] == "stopping":
+            if self.stop_reason is None:
+                self.stop_reason = reason or "stop"
+                self._drain(self.stop_reason)
+        else:
+            self.ends_in(receipt.result["deadline_in_us"])
+
+    def ends_in(self, left_us: int | None) -> None:
+        """Note how far away the run's deadline is (None: it has none); one that has passed is asked to be kept."""
+        if left_us is None:
+            return
+        if left_us > 0:
+            self.deadline_at = time.monotonic() + left_us / 1_000_000
+            return
+        lease = self.lease
+        stop = RequestStop(space=lease.space, command_id=new_id(), run_id=lease.run_id, reason="deadline")
+        self.coordinator.commit(stop).add_done_callback(self._stop_requested)
+
+    def _stop_requested(self, stopped: Future[CommitReceipt]) -> None:
+        """Learn by a renewal what the run is stopped for: somebody may have been quicker."""
+        if stopped.exception() is None:
+            sent = time.monotonic()
+
+            def renewed(done: Future[CommitReceipt]) -> None:
+                if done.exception() is None:
+                    self.renewed(sent, done.result())
+
+            self.send_renewal().add_done_callback(renewed)
 
     def renewal_failed(self, error: BaseException) -> None:
         """Note a failed renewal: a refusal ends the ownership, anything else may pass in time."""

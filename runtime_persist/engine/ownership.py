@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,10 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from runtime_persist.commands.activate_lease import ActivateLease
 from runtime_persist.commands.claim_run import ClaimRun
 from runtime_persist.commands.continue_owned_run import ContinueOwnedRun
+from runtime_persist.commands.fail_attempt import FailAttempt
 from runtime_persist.commands.finalize_run import FinalizeRun
 from runtime_persist.commands.parts.run_request import RunRequest
+from runtime_persist.commands.release_claim import ReleaseClaim
 from runtime_persist.commands.report_attempt_event import ReportAttemptEvent
 from runtime_persist.commands.request_start import RequestStart
 from runtime_persist.commands.start_owned_run import StartOwnedRun
@@ -25,7 +28,7 @@ from runtime_persist.model.ids import new_id
 from runtime_persist.model.keys import fingerprint
 from runtime_persist.model.lease import EMPTY_DOMAIN_SET, MANUAL_GRAPH, ExecutionLease
 from runtime_persist.model.payload import Blob, PayloadRef
-from runtime_persist.model.text import storable
+from runtime_persist.model.text import redacted, said_by, storable
 from runtime_persist.queries import checkpoints as checkpoint_queries
 
 if TYPE_CHECKING:
@@ -36,7 +39,12 @@ if TYPE_CHECKING:
     from runtime_persist.coordinator import CommitReceipt
     from runtime_persist.engine.core import Engine
     from runtime_persist.engine.flow import Flow
+    from runtime_persist.model.retry import RetryPolicy
     from runtime_persist.plan import Row
+
+
+_ALWAYS_THE_SAME = {"invalid", "corrupt", "bug"}
+"""Kinds of errors that a further attempt would only meet again."""
 
 
 def encode(engine: Engine, serde: SerializerProtocol, value: Any) -> tuple[bytes, tuple[Blob, ...]]:
@@ -67,10 +75,20 @@ def request(
     idempotency_key: str | None = None,
     start_checkpoint_id: str | None = None,
     retry_of_run_id: str | None = None,
+    graph_version: str | None = None,
+    retry: RetryPolicy | None = None,
+    retry_policy: str | None = None,
+    deadline: float | None = None,
 ) -> RunRequest:
-    """Return a run request; its fingerprint covers what the caller said, not what was made up for it."""
+    """Return a run request; its fingerprint covers what the caller said, not what was made up for it.
+
+    ``retry`` and ``deadline`` (seconds) are the caller's; ``graph_version`` and ``retry_policy`` those of the graph as
+    it is registered.
+    """
     data, blobs = encode(engine, serde, value)
-    said = (graph, thread_id or "", start_checkpoint_id or "", retry_of_run_id or "")
+    said = [graph, thread_id or "", start_checkpoint_id or "", retry_of_run_id or ""]
+    if retry is not None or deadline is not None:
+        said += [retry.encoded() if retry else "", "" if deadline is None else repr(deadline)]
     return RunRequest(
         run_id=new_id(),
         graph=graph,
@@ -80,6 +98,9 @@ def request(
         idempotency_key=idempotency_key,
         start_checkpoint_id=start_checkpoint_id,
         retry_of_run_id=retry_of_run_id,
+        graph_version=graph_version,
+        retry_policy=retry_policy if retry is None else retry.encoded(),
+        deadline_in_us=None if deadline is None else round(deadline * 1_000_000),
         blobs=blobs,
     )
 
@@ -170,6 +191,7 @@ def own(
         ttl=engine.lease_ttl,
         max_value_bytes=engine.max_value_bytes,
     )
+    owned.ends_in(taken.get("deadline_in_us"))
     engine.heartbeats.add(owned)
     return owned
 
@@ -206,8 +228,12 @@ def claim(
     engine: Engine,
     serde: SerializerProtocol,
     candidate: Row,
+    versions: tuple[str, ...] | None = None,
 ) -> Flow[tuple[OwnedRun, Mapping[str, Any]]]:
-    """Claim a run for a worker (raises NothingToClaim); it may not be started before :func:`activate`."""
+    """Claim a run for a worker (raises NothingToClaim); it may not be started before :func:`activate`.
+
+    ``versions`` are those of the graph's definition that the worker may execute (None: all).
+    """
     receipt = yield engine.coordinator.commit(
         ClaimRun(
             command_id=new_id(),
@@ -216,6 +242,7 @@ def claim(
             worker_id=engine.worker_id,
             attempt_id=new_id(),
             ttl_us=engine.ttl_us,
+            versions=versions,
             **thread_of(engine, candidate["thread_id"]),
         ),
     )
@@ -260,6 +287,31 @@ def fail(engine: Engine, owned: OwnedRun, code: str, summary: str) -> Flow[str]:
     text = storable(summary, limits.ERROR_TEXT_CHARS_MAX)
     command = FinalizeRun.failed(error_code=code, error_summary=text, **_ending(engine, owned))
     return (yield from _end(engine, owned, command))
+
+
+def fail_attempt(engine: Engine, owned: OwnedRun, error: BaseException) -> Flow[str]:
+    """End the attempt as failed: its run is attempted again as its policy says, or has failed; return its status."""
+    code, said, repeatable = type(error).__name__, said_by(error), True
+    if isinstance(error, RuntimePersistError):
+        code, said, repeatable = error.code, error.message, error.kind not in _ALWAYS_THE_SAME
+    engine.heartbeats.remove(owned)
+    receipt: CommitReceipt = yield owned.coordinator.commit(
+        FailAttempt(
+            error_code=code,
+            error_summary=storable(redacted(said), limits.ERROR_TEXT_CHARS_MAX),
+            repeatable=repeatable,
+            chance=random.random(),  # noqa: S311 (spreads retries)
+            **_ending(engine, owned),
+        ),
+    )
+    return str(receipt.result["status"])
+
+
+def give_back(engine: Engine, owned: OwnedRun) -> Flow[str]:
+    """Release a claim that nothing was started under; the run waits for the next claim as it did for this one."""
+    engine.heartbeats.remove(owned)
+    receipt: CommitReceipt = yield owned.coordinator.commit(ReleaseClaim(command_id=new_id(), **_leased(owned)))
+    return str(receipt.result["status"])
 
 
 def cancel(engine: Engine, owned: OwnedRun, reason: str) -> Flow[str]:

@@ -68,9 +68,18 @@ SEGMENT_CACHED_BYTES_MAX: Final = 1_048_576
 """Larger content is not kept."""
 
 KNOWN_ADDRESSES_MAX: Final = 65_536
-KNOWN_SECONDS: Final = 3_600.0
-"""How long a process relies on content it saw committed or read, so as not to send it again. No command removes
-content; whoever collects it later removes only what no row referred to at any time of the last day."""
+KNOWN_SECONDS: Final = 1_800.0
+"""How long a process relies on content that it sent, or read without a mark, so as not to send it again."""
+CARRIED_SECONDS: Final = 3_600.0
+"""How long references are carried over from the checkpoint before, counted from when their content was sent or read.
+Then all values are sent again. Nothing is relied on for longer, so content is collected safely after twice that."""
+
+COLLECT_HOURS: Final = 24.0
+COLLECT_HOURS_MIN: Final = 2.0
+COLLECT_HOURS_MAX: Final = 876_000.0
+"""How long content stays marked before it is removed, if nobody refers to it then, and the bounds of that."""
+COLLECT_ROWS: Final = 1_000
+"""Rows of one step of a collection: what is read at once, and content that one transaction marks or removes."""
 
 ADDRESS_BYTES: Final = 16
 """128 bits of a keyed BLAKE3: not forgeable without the space's key, and no accidental collision below 2**64 blobs."""
@@ -86,6 +95,20 @@ LEASE_TTL_SECONDS_MAX: Final = 86_400.0
 
 MAX_TAKEOVERS: Final = 3
 """Takeovers in a row without a new committed checkpoint or operation before the run ends as a crash loop."""
+
+RETRY_BACKOFF_SECONDS_MAX: Final = 2_592_000.0
+RETRY_FACTOR_MAX: Final = 100.0
+"""The longest wait between two attempts of a run (30 days), and how much longer each may be than the one before."""
+
+DEADLINE_SECONDS_MAX: Final = 31_536_000.0
+"""The longest deadline of a run (365 days)."""
+
+STOP_GRACE_SECONDS: Final = 5.0
+"""How long a run past its deadline may go on to its next step before its node is cancelled."""
+
+SWEEP_SECONDS: Final = 1.0
+SWEEP_ROWS_MAX: Final = 64
+"""How often a worker looks for runs that are past their deadline or lost, and how many it settles then."""
 
 RETRY_ATTEMPTS_MAX: Final = 8
 """Tries of one command against a busy or unreachable database."""

@@ -21,6 +21,10 @@ class RunRecord(BaseModel):
         control: ``open`` or ``stopping``.
         epoch: fencing token of the current or last lease.
         attempt_no: attempts made so far.
+        failures: attempts that failed, as the retry policy counts them.
+        next_attempt_us: when a run that waits for a retry is due.
+        deadline_us: when it is stopped, whatever it does.
+        graph_version: version of the graph's definition that it belongs to.
 
     """
 
@@ -39,6 +43,10 @@ class RunRecord(BaseModel):
     expires_us: int
     attempt_no: int
     takeovers: int
+    failures: int
+    next_attempt_us: int | None
+    deadline_us: int | None
+    graph_version: str | None
     retry_of_run_id: str | None
     idempotency_key: str | None
     error_code: str | None

@@ -2,6 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
+_NAMED = r"[\w.-]*(?:key|token|secret|passw(?:or)?d|authorization|credential)[\w.-]*"
+_SECRETS: Final = (
+    (re.compile(rf"(?i)({_NAMED}[\"']?\s*[=:]\s*[\"']?)(?:bearer\s+|basic\s+)?[^\s\"',;&}})]+"), r"\1…"),
+    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), r"\1 …"),
+    (re.compile(r"(://[^\s/:@]+:)[^\s/@]+@"), r"\1…@"),
+)
+
+
+def redacted(text: str) -> str:
+    """Return a text without what stands behind the name of a secret (``api_key=…``), in a header or in a URL."""
+    for pattern, instead in _SECRETS:
+        text = pattern.sub(instead, text)
+    return text
+
 
 def storable(text: str, chars_max: int) -> str:
     """Return a text without what PostgreSQL has no form for (NUL, half of an emoji: written out), cut to a length.

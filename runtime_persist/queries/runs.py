@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sqlalchemy import and_, bindparam, case, exists, func, literal_column, or_, select
 from sqlalchemy.types import BigInteger
 
 from runtime_persist.dialects.sql import among, bind, constant, now_us, words
-from runtime_persist.model.states import FINAL_RUN, AttemptStatus, LeasePhase, RunStatus
+from runtime_persist.model.states import FINAL_RUN, AttemptStatus, Control, LeasePhase, RunStatus
 from runtime_persist.plan import Plan, Query, Row, many, one_or_none
 from runtime_persist.schema import attempts, checkpoints, events, operation_tries, operations, runs, writes
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
 
 _R = runs.c
 _OLDER = runs.alias("older")
 _METADATA_BYTES_MAX = 65_536
+ANY_VERSION = "*"
 _PAGE = bindparam("page_rows", type_=BigInteger())
 
 READ_RUN = Query(
@@ -38,7 +43,9 @@ READ_OPEN = Query(
     )
     .order_by(_R.thread_run_no),
 )
-# What a worker may claim: queued, or lost, or left with a lease that ran out; only the oldest open run of its thread.
+_STOPPING = _R.control == constant(Control.STOPPING.value)
+# What a worker may claim: queued, due again, lost, or left with a lease that ran out; only the oldest open run of its
+# thread. A run that is to be stopped is anybody's: ending it needs no graph.
 CLAIMABLE = Query(
     "read_claimable",
     select(_R.run_id, _R.thread_id, _R.graph)
@@ -46,6 +53,7 @@ CLAIMABLE = Query(
         _R.space == bind(_R.space),
         or_(
             _R.status == constant(RunStatus.QUEUED.value),
+            and_(_R.status == constant(RunStatus.RETRY_WAIT.value), _R.next_attempt_us <= now_us()),
             and_(_R.status == constant(RunStatus.LOST.value), _R.phase == constant(LeasePhase.RELEASED.value)),
             and_(
                 _R.status.in_(
@@ -55,7 +63,11 @@ CLAIMABLE = Query(
                 _R.expires_us <= now_us(),
             ),
         ),
-        among(_R.graph, "graphs"),
+        or_(
+            _STOPPING,
+            among(_R.graph.concat(constant(":")).concat(func.coalesce(_R.graph_version, constant(""))), "graphs"),
+            among(_R.graph.concat(constant(f":{ANY_VERSION}")), "graphs"),
+        ),
         ~exists().where(
             _OLDER.c.space == _R.space,
             _OLDER.c.thread_id == _R.thread_id,
@@ -66,6 +78,39 @@ CLAIMABLE = Query(
     .order_by(_R.queued_us, _R.run_id)
     .limit(_PAGE),
     each="graphs",
+)
+# Past its deadline, and nobody has stopped it.
+OVERDUE = Query(
+    "read_overdue",
+    select(_R.run_id)
+    .where(
+        _R.space == bind(_R.space),
+        _R.deadline_us.is_not(None),
+        _R.finished_us.is_(None),
+        _R.deadline_us <= now_us(),
+        _R.control == constant(Control.OPEN.value),
+    )
+    .order_by(_R.deadline_us)
+    .limit(_PAGE),
+)
+# Started, and its lease ran out: nobody proves any more what becomes of it.
+LEFT = Query(
+    "read_left",
+    select(_R.run_id)
+    .where(
+        _R.space == bind(_R.space),
+        _R.status.in_([constant(RunStatus.DISPATCHING.value), constant(RunStatus.RUNNING.value)]),
+        _R.phase != constant(LeasePhase.RELEASED.value),
+        _R.expires_us <= now_us(),
+        exists().where(
+            attempts.c.space == _R.space,
+            attempts.c.attempt_id == _R.attempt_id,
+            attempts.c.start_requested_us.is_not(None),
+            attempts.c.ended_us.is_(None),
+        ),
+    )
+    .order_by(_R.expires_us)
+    .limit(_PAGE),
 )
 READ_ATTEMPTS = Query(
     "read_attempts",
@@ -182,9 +227,23 @@ def open_of_thread(space: str, thread_id: str) -> Plan[list[Row]]:
     return list((yield from many(READ_OPEN, space=space, thread_id=thread_id)))
 
 
-def claimable(space: str, graphs: list[str], rows: int) -> Plan[list[Row]]:
-    """Read what may be claimed now, oldest first (a hint: the claim itself decides under its locks)."""
-    return list((yield from many(CLAIMABLE, space=space, graphs=graphs, page_rows=rows)))
+def claimable(space: str, graphs: Mapping[str, Collection[str]], rows: int) -> Plan[list[Row]]:
+    """Read what may be claimed now, oldest first (a hint: the claim itself decides under its locks).
+
+    ``graphs``: name -> versions that may be executed; a run without a version is anybody's who has its graph.
+    """
+    keys = [f"{graph}:{version}" for graph, versions in graphs.items() for version in ("", *versions)]
+    return list((yield from many(CLAIMABLE, space=space, graphs=keys, page_rows=rows)))
+
+
+def overdue(space: str, rows: int) -> Plan[list[str]]:
+    """Read which open runs are past their deadline."""
+    return [row["run_id"] for row in (yield from many(OVERDUE, space=space, page_rows=rows))]
+
+
+def left(space: str, rows: int) -> Plan[list[str]]:
+    """Read which started runs have a lease that ran out, and are not lost yet."""
+    return [row["run_id"] for row in (yield from many(LEFT, space=space, page_rows=rows))]
 
 
 def events_after(space: str, run_id: str, after_seq: int, rows: int) -> Plan[list[Row]]:

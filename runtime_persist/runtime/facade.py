@@ -9,6 +9,7 @@ from langgraph.pregel import Pregel
 
 from runtime_persist.adapters.workflow import BoundGraph, WorkflowCheckpointAdapter
 from runtime_persist.adapters.workflow.core import SaverCore
+from runtime_persist.adapters.workflow.definition import version_of
 from runtime_persist.adapters.workflow.reading import in_thread
 from runtime_persist.adapters.workflow.values import metadata_names, serializer_for
 from runtime_persist.commands.register_graph import RegisterGraph
@@ -16,7 +17,9 @@ from runtime_persist.engine import Engine, Flow, arun, ownership, run
 from runtime_persist.engine.lease import Lease
 from runtime_persist.errors import InvalidInput
 from runtime_persist.model import limits
-from runtime_persist.model.ids import is_name, thread_id_of
+from runtime_persist.model.ids import is_name, new_id, thread_id_of
+from runtime_persist.queries import graphs as graph_queries
+from runtime_persist.queries.runs import ANY_VERSION
 from runtime_persist.runtime.runs import Runs
 
 if TYPE_CHECKING:
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from langgraph.checkpoint.serde.base import SerializerProtocol
+
+    from runtime_persist.model.retry import RetryPolicy
 
 
 class Runtime:
@@ -40,7 +45,7 @@ class Runtime:
         self._engine = engine
         core = SaverCore(engine, owns_engine=False, optimistic=True, metadata_keys=metadata_keys)
         self._saver = WorkflowCheckpointAdapter(core, serde=serde)
-        self._graphs: set[str] = set()
+        self._versions: dict[str, str] = {}
 
     @classmethod
     def open(
@@ -99,30 +104,57 @@ class Runtime:
     @cached_property
     def runs(self) -> Runs:
         """Return the runs of this space: start, look, wait, cancel, answer."""
-        return Runs(self._engine, self._saver.serde)
+        return Runs(self._engine, self._saver.serde, self._versions)
 
-    def bind(self, graph: Pregel[Any, Any, Any, Any], *, name: str) -> BoundGraph:
+    def bind(
+        self,
+        graph: Pregel[Any, Any, Any, Any],
+        *,
+        name: str,
+        version: str | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> BoundGraph:
         """Return the graph with every call as a run (L1); the graph itself is untouched.
 
         Args:
             graph: a compiled LangGraph graph, ``@entrypoint`` or ``create_agent`` result.
             name: name of the graph, stable over deployments: workers find it by this name.
+            version: of its definition; runs are finished by workers that have this version or accept it (None: made
+                from the names of nodes, edges and state keys).
+            retry: how often runs that workers execute are attempted, unless ``runs.start`` says so (None: as it was
+                registered before; at first: once).
 
         Raises:
             InvalidInput: not a compiled graph, or an empty name.
 
         """
         check_graph(graph, name)
-        if name not in self._graphs:
-            run(self.register(name))
-        return BoundGraph(graph, self._saver, name)
+        version = checked_version(version) or version_of(graph)
+        if self._versions.get(name) != version or retry is not None:
+            run(self.register(name, version, retry))
+        return BoundGraph(graph, self._saver, name, version)
 
-    def register(self, name: str) -> Flow[None]:
-        """Note that this space has a graph of that name, so that ``runs.start`` accepts it."""
-        yield self._engine.coordinator.commit(
-            RegisterGraph(space=self._engine.space, command_id=f"register_graph:{name}", graph=name),
-        )
-        self._graphs.add(name)
+    def register(self, name: str, version: str | None = None, retry: RetryPolicy | None = None) -> Flow[None]:
+        """Note that this space has a graph of that name, so that ``runs.start`` accepts it.
+
+        Args:
+            name: of the graph.
+            version: of its definition: runs that are started from now on belong to it (None: as registered before).
+            retry: how often its runs are attempted (None: as registered before).
+
+        """
+        engine = self._engine
+        known = yield engine.coordinator.read("read_graphs", lambda: graph_queries.registered(engine.space))
+        policy = None if retry is None else retry.encoded()
+        row = known.get(name)
+        if row is None or version not in {None, row["version"]} or policy not in {None, row["retry_policy"]}:
+            yield engine.coordinator.commit(
+                RegisterGraph(
+                    space=engine.space, command_id=new_id(), graph=name, version=version, retry_policy=policy
+                ),
+            )
+        if version is not None:
+            self._versions[name] = version
 
     def lease(self, *, thread_id: str) -> Lease:
         """Start, claim and activate a run without a graph, and return its lease; ``with`` releases it.
@@ -171,6 +203,14 @@ class Runtime:
     ) -> None:
         """Close the database."""
         await self.aclose()
+
+
+def checked_version(version: object) -> str | None:
+    """Return a version that somebody gave (None: none; raises InvalidInput)."""
+    if version is None or (is_name(version) and version != ANY_VERSION):
+        return None if version is None else str(version)
+    msg = f"a version is a non-empty text other than {ANY_VERSION!r}, not {version!r}"
+    raise InvalidInput(msg)
 
 
 def check_graph(graph: object, name: object) -> None:

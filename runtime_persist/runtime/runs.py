@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import Future
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from runtime_persist.commands.answer_question import AnswerQuestion
@@ -23,6 +24,7 @@ from runtime_persist.errors import (
     RunNotFound,
     UnknownGraph,
 )
+from runtime_persist.model import limits
 from runtime_persist.model.ids import is_name, new_id, thread_id_of
 from runtime_persist.model.keys import fingerprint
 from runtime_persist.model.records import RunRecord
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
     from langgraph.checkpoint.serde.base import SerializerProtocol
 
+    from runtime_persist.model.retry import RetryPolicy
     from runtime_persist.plan import Row
 
 Records = list[RunRecord]
@@ -89,9 +92,10 @@ class Run:
 class Runs:
     """The runs of a space. Every method has an ``a``-prefixed twin for event loops."""
 
-    def __init__(self, engine: Engine, serde: SerializerProtocol) -> None:
-        """Use ``runtime.runs``."""
+    def __init__(self, engine: Engine, serde: SerializerProtocol, versions: Mapping[str, str]) -> None:
+        """Use ``runtime.runs``; ``versions`` are those of the graphs bound in this process."""
         self._engine = engine
+        self._versions = versions
         self._serde = serde
 
     def start(
@@ -101,6 +105,8 @@ class Runs:
         *,
         thread_id: str | None = None,
         idempotency_key: str | None = None,
+        deadline: float | timedelta | None = None,
+        retry: RetryPolicy | None = None,
     ) -> Run:
         """Queue a run for a worker and return a handle on it.
 
@@ -109,14 +115,18 @@ class Runs:
             input: the graph's input.
             thread_id: its thread (None: a new one).
             idempotency_key: the same key with the same request returns the first run.
+            deadline: seconds after which it is stopped, counted by the database's clock from its start; it ends
+                ``timed_out`` wherever it stands then (None: never).
+            retry: how often it is attempted when it fails (None: as its graph was registered).
 
         Raises:
+            InvalidInput: a deadline that cannot be meant.
             UnknownGraph: no process of this space ever registered that name; nothing was written.
             IdempotencyMismatch: the key was used for another request.
             InvalidThreadId: the thread id cannot be used.
 
         """
-        return run(self._start(graph, input, thread_id, idempotency_key))
+        return run(self._start(graph, input, thread_id, idempotency_key, seconds_of(deadline), retry))
 
     async def astart(
         self,
@@ -125,9 +135,11 @@ class Runs:
         *,
         thread_id: str | None = None,
         idempotency_key: str | None = None,
+        deadline: float | timedelta | None = None,
+        retry: RetryPolicy | None = None,
     ) -> Run:
         """Do :meth:`start` from an event loop."""
-        return await arun(self._start(graph, input, thread_id, idempotency_key))
+        return await arun(self._start(graph, input, thread_id, idempotency_key, seconds_of(deadline), retry))
 
     def get(self, run_id: str) -> RunRecord:
         """Return a run as it is now (raises RunNotFound)."""
@@ -227,15 +239,23 @@ class Runs:
 
     # --- one implementation for both --------------------------------------------------------------------------------
 
-    def _start(self, graph: str, given: Any, thread_id: str | None, key: str | None) -> Flow[Run]:
+    def _start(
+        self,
+        graph: str,
+        given: Any,
+        thread_id: str | None,
+        key: str | None,
+        deadline: float | None,
+        retry: RetryPolicy | None,
+    ) -> Flow[Run]:
         engine = self._engine
         thread = None if thread_id is None else thread_id_of(thread_id)
         if key is not None and not is_name(key):
             msg = f"idempotency_key must be a non-empty text, not {key!r}"
             raise InvalidInput(msg)
-        known: list[str] = yield engine.coordinator.read(
+        known: dict[str, Row] = yield engine.coordinator.read(
             "read_graphs",
-            lambda: graph_queries.names(engine.space),
+            lambda: graph_queries.registered(engine.space),
         )
         if graph not in known:
             msg = (
@@ -243,7 +263,18 @@ class Runs:
                 "bind it with runtime.bind(graph, name=…) or start a worker that has it"
             )
             raise UnknownGraph(msg, graph=str(graph))
-        asked = ownership.request(engine, self._serde, graph, given, thread_id=thread, idempotency_key=key)
+        asked = ownership.request(
+            engine,
+            self._serde,
+            graph,
+            given,
+            thread_id=thread,
+            idempotency_key=key,
+            graph_version=self._versions.get(graph) or known[graph]["version"],
+            retry=retry,
+            retry_policy=known[graph]["retry_policy"],
+            deadline=deadline,
+        )
         try:
             receipt = yield from ownership.queue(engine, asked, thread or new_id())
         except CommandMismatch as error:
@@ -386,6 +417,20 @@ class Runs:
             ),
         )
         return str(receipt.result["run_status"])
+
+
+def seconds_of(deadline: float | timedelta | None) -> float | None:
+    """Return a deadline in seconds (raises InvalidInput)."""
+    seconds = deadline.total_seconds() if isinstance(deadline, timedelta) else deadline
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        msg = f"deadline must be seconds or a timedelta, not {seconds!r}"
+        raise InvalidInput(msg)
+    if not 0 < seconds <= limits.DEADLINE_SECONDS_MAX:
+        msg = f"deadline must be more than 0 and at most {limits.DEADLINE_SECONDS_MAX:.0f} seconds, not {seconds}"
+        raise InvalidInput(msg, deadline=seconds)
+    return float(seconds)
 
 
 def _after(seconds: float) -> Future[None]:

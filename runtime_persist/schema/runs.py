@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index, Table
+from sqlalchemy import Index, Table, and_
 
+from runtime_persist.dialects.sql import partial_index
 from runtime_persist.model.states import Control, LeasePhase, RunStatus
 from runtime_persist.schema.metadata import data, key, metadata, number, one_of, words
 
@@ -13,6 +14,7 @@ runs = Table(
     key("space", primary=True),
     key("run_id", primary=True),
     key("graph"),
+    key("graph_version", null=True),  # of the definition it was started with (None: any may execute it)
     key("thread_id"),
     number("thread_run_no"),  # order of the thread's runs
     key("status"),
@@ -33,10 +35,13 @@ runs = Table(
     key("start_checkpoint_id", null=True),  # a fork: where the first attempt begins (or JSON: see starting.py)
     key("retry_of_run_id", null=True),
     number("deadline_us", null=True),
+    words("retry_policy", null=True),  # JSON (None: a failure is final)
     # where it stands
     key("attempt_id", null=True),
     number("attempt_no"),
     number("takeovers"),  # in a row without progress
+    number("failures"),  # proved ones: each consumed an attempt of the policy
+    number("next_attempt_us", null=True),  # retry_wait: when it is due
     data("question", null=True),  # payload reference: why it waits
     data("answer", null=True),  # payload reference: what the next attempt resumes with
     data("result", null=True),
@@ -53,4 +58,10 @@ runs = Table(
 )
 Index("uq_rp_runs_idempotency_key", runs.c.space, runs.c.idempotency_key, unique=True)
 Index("uq_rp_runs_thread_run_no", runs.c.space, runs.c.thread_id, runs.c.thread_run_no, unique=True)
+partial_index(
+    "ix_rp_runs_deadline",
+    runs.c.space,
+    runs.c.deadline_us,
+    where=and_(runs.c.deadline_us.is_not(None), runs.c.finished_us.is_(None)),
+)
 Index("ix_rp_runs_claim", runs.c.space, runs.c.status, runs.c.queued_us)

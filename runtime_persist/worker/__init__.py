@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from runtime_persist.worker.loop import Worker
-from runtime_persist.worker.registry import load_attribute, load_registry
+from runtime_persist.worker.registry import RegisteredGraph, load_attribute, load_registry
 
-__all__ = ["Worker", "load_attribute", "load_registry"]
+__all__ = ["RegisteredGraph", "Worker", "load_attribute", "load_registry"]

@@ -4,20 +4,81 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from langgraph.pregel import Pregel
 
+from runtime_persist.adapters.workflow.definition import version_of
 from runtime_persist.errors import InvalidInput, UnknownGraph
+from runtime_persist.model.retry import NO_RETRY, RetryPolicy
+from runtime_persist.queries.runs import ANY_VERSION
+from runtime_persist.runtime.facade import checked_version
 
 Graph = Pregel[Any, Any, Any, Any]
-Registry = Mapping[str, Graph | Callable[[], Graph]]
 
 
-def load_registry(reference: str) -> dict[str, Graph]:
-    """Return the graphs that ``module:attribute`` names; factories are called.
+@dataclass(frozen=True, slots=True)
+class RegisteredGraph:
+    """A graph as a worker serves it.
+
+    Attributes:
+        graph: a compiled graph, or a function that makes one.
+        version: of its definition (None: made from the names of nodes, edges and state keys). A run belongs to the
+            version it was started with; workers without that version leave it alone.
+        compatible_with: older versions whose open runs this graph may finish, or ``["*"]``: all.
+        retry: how often its runs are attempted, unless ``runs.start`` says so (None: once).
+
+    """
+
+    graph: Graph | Callable[[], Graph]
+    version: str | None = None
+    compatible_with: Collection[str] = ()
+    retry: RetryPolicy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A registered graph, made and named.
+
+    Attributes:
+        graph: the compiled graph.
+        version: of its definition.
+        versions: those whose runs it finishes, its own included; ``*`` stands for all.
+        retry: how often its runs are attempted.
+
+    """
+
+    graph: Graph
+    version: str
+    versions: frozenset[str]
+    retry: RetryPolicy
+
+    @property
+    def claims(self) -> tuple[str, ...] | None:
+        """Return the versions as a claim takes them (None: all)."""
+        return None if ANY_VERSION in self.versions else tuple(sorted(self.versions))
+
+
+Servable = Graph | Callable[[], Graph] | RegisteredGraph
+
+
+def serve(name: str, given: Servable) -> Served:
+    """Return a graph ready to be served (raises InvalidInput)."""
+    registered = given if isinstance(given, RegisteredGraph) else RegisteredGraph(given)
+    graph = resolve(name, registered.graph)
+    version = checked_version(registered.version) or version_of(graph)
+    accepted = registered.compatible_with
+    if isinstance(accepted, str) or not all(isinstance(one, str) for one in accepted):
+        msg = f"graph {name!r}: compatible_with is a list of versions, not {accepted!r}"
+        raise InvalidInput(msg, name=name)
+    return Served(graph, version, frozenset({version, *accepted}), registered.retry or NO_RETRY)
+
+
+def load_registry(reference: str) -> dict[str, Graph | RegisteredGraph]:
+    """Return what ``module:attribute`` names: compiled graphs, what factories made, registered graphs.
 
     Raises:
         InvalidInput: no such module or attribute, or it is not a mapping of names to graphs.
@@ -27,7 +88,9 @@ def load_registry(reference: str) -> dict[str, Graph]:
     if not isinstance(registry, Mapping) or not registry:
         msg = f"{reference} must be a non-empty dict of name -> graph, not {type(registry).__name__}"
         raise InvalidInput(msg, registry=reference)
-    return {name: resolve(name, graph) for name, graph in registry.items()}
+    return {
+        name: given if isinstance(given, RegisteredGraph) else resolve(name, given) for name, given in registry.items()
+    }
 
 
 def load_attribute(reference: str) -> Any:
@@ -67,7 +130,7 @@ def resolve(name: str, graph: object) -> Graph:
     return made
 
 
-def look_up(graphs: Mapping[str, Graph], name: str) -> Graph:
+def look_up(graphs: Mapping[str, Served], name: str) -> Served:
     """Return the graph of a run (raises UnknownGraph)."""
     try:
         return graphs[name]

@@ -32,6 +32,7 @@ GUARDS = {
     "commit_workflow_task_writes": "lease(active)",
     "complete_operation": "lease(active)",
     "report_attempt_event": "lease(active)",
+    "fail_attempt": "lease(active)",
     "renew_lease": "lease(recovering or active)",
     "activate_lease": "lease(recovering or active)",
     "release_claim": "lease(recovering or active)",

@@ -2,8 +2,9 @@ import pytest
 
 from runtime_persist.errors import NothingToClaim
 from runtime_persist.model import limits
+from runtime_persist.model.retry import RetryPolicy
 from tests.fixtures.contracts import Receipt, changed
-from tests.fixtures.world import Held
+from tests.fixtures.world import TTL_US, Held
 
 
 class TestReceipt(Receipt):
@@ -25,6 +26,7 @@ def test_a_queued_run_is_dispatched_under_the_first_epoch(world):
         "crash_loop": False,
         "control": "open",
         "stop_reason": None,
+        "deadline_in_us": None,
     }
     run, attempt = world.run(run_id), world.attempt(command.attempt_id)
     assert (run["status"], run["phase"], run["epoch"], run["worker_id"]) == ("dispatching", "recovering", 1, "w")
@@ -71,9 +73,7 @@ def test_a_live_lease_is_refused(world, phase):
     assert world.refused(world.claim_run(held.run_id), NothingToClaim).details["status"] == "running"
 
 
-@pytest.mark.parametrize(
-    "status", ["created", "waiting_approval", "retry_wait", "succeeded", "failed", "cancelled", "timed_out"]
-)
+@pytest.mark.parametrize("status", ["created", "waiting_approval", "succeeded", "failed", "cancelled", "timed_out"])
 def test_a_run_that_is_not_to_be_executed_is_refused(world, status):
     run_id = world.queued()
     world.set_run(run_id, status=status)
@@ -108,3 +108,54 @@ def test_a_stopping_run_can_be_claimed_to_be_ended(world):
     world.set_run(held.run_id, control="stopping", stop_reason="cancel", expires_us=0)
     result = world.commit(world.claim_run(held.run_id)).result
     assert (result["control"], result["stop_reason"]) == ("stopping", "cancel")
+
+
+def test_a_run_whose_retry_is_due_gets_a_new_attempt_and_one_that_is_not_is_refused(world):
+    held = world.owned(retry_policy=RetryPolicy(max_attempts=2, backoff=60, jitter=0).encoded())
+    world.commit(world.fail_attempt(held))
+    assert world.refused(world.claim_run(held.run_id), NothingToClaim).details["status"] == "retry_wait"
+    world.set_run(held.run_id, next_attempt_us=1)
+    command = world.claim_run(held.run_id)
+    result = world.commit(command).result
+    assert (result["takeover"], result["attempt_id"]) == (False, command.attempt_id)
+    run, attempt = world.run(held.run_id), world.attempt(command.attempt_id)
+    assert (run["status"], run["next_attempt_us"], run["takeovers"], run["failures"]) == ("dispatching", None, 0, 1)
+    assert (attempt["cause"], attempt["attempt_no"], attempt["previous_attempt_id"]) == ("retry", 2, held.attempt_id)
+    assert world.events(held.run_id)[-4:] == ["lease.claimed", "run.queued", "attempt.claimed", "run.dispatching"]
+
+
+def test_a_run_past_its_deadline_is_claimed_only_to_be_ended(world):
+    run_id = world.queued(deadline_in_us=TTL_US)
+    left = world.commit(world.claim_run(run_id)).result["deadline_in_us"]
+    assert 0 < left <= TTL_US
+    world.set_run(run_id, deadline_us=1, expires_us=0)
+    result = world.commit(world.claim_run(run_id)).result
+    assert (result["control"], result["stop_reason"]) == ("stopping", "deadline")
+    assert "run.stop_requested" in world.events(run_id)
+
+
+def test_the_first_stop_reason_stays_when_the_deadline_passes_too(world):
+    run_id = world.claimed().run_id
+    world.set_run(run_id, control="stopping", stop_reason="cancel", deadline_us=1, expires_us=0)
+    assert world.commit(world.claim_run(run_id)).result["stop_reason"] == "cancel"
+
+
+def test_a_run_of_another_version_is_refused_unless_it_is_only_to_be_ended(world):
+    run_id = world.queued(graph_version="v2")
+    old = changed(world.claim_run(run_id), versions=("v1",))
+    assert world.refused(old, NothingToClaim).details["graph_version"] == "v2"
+    world.set_run(run_id, control="stopping", stop_reason="cancel")
+    assert world.commit(old).result["control"] == "stopping"
+
+
+@pytest.mark.parametrize(("version", "versions"), [("v2", ("v1", "v2")), ("v2", None), (None, ("v1",)), (None, ())])
+def test_a_run_of_a_version_that_the_worker_has_or_of_none_is_claimed(world, version, versions):
+    run_id = world.queued(graph_version=version)
+    world.commit(changed(world.claim_run(run_id), versions=versions))
+    assert world.run(run_id)["status"] == "dispatching"
+
+
+def test_takeovers_have_the_limit_of_the_runs_policy(world):
+    held = world.owned(retry_policy=RetryPolicy(max_takeovers=0).encoded())
+    world.expire(held)
+    assert world.commit(world.claim_run(held.run_id)).result["crash_loop"]

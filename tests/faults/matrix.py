@@ -1,11 +1,14 @@
 """The rows of the kill matrix: every scenario, and the commands that have none, with the reason."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from runtime_persist.commands.activate_lease import ActivateLease
 from runtime_persist.commands.continue_owned_run import ContinueOwnedRun
+from runtime_persist.commands.fail_attempt import FailAttempt
 from runtime_persist.commands.finalize_run import FinalizeRun
 from runtime_persist.commands.mark_lost import MarkLost
 from runtime_persist.commands.put_thread_writes import PutThreadWrites
@@ -13,9 +16,10 @@ from runtime_persist.commands.release_claim import ReleaseClaim
 from runtime_persist.commands.report_attempt_event import ReportAttemptEvent
 from runtime_persist.commands.request_start import RequestStart
 from runtime_persist.commands.start_run import StartRun
-from runtime_persist.engine import OwnedRun, ownership
+from runtime_persist.engine import OwnedRun, ownership, run
 from runtime_persist.model.ids import new_id
 from runtime_persist.model.lease import EMPTY_DOMAIN_SET
+from runtime_persist.model.retry import NO_RETRY, RetryPolicy
 from runtime_persist.testing.faults import Cut
 from tests.faults import acts, scenarios
 from tests.faults.control import CONTROL
@@ -233,6 +237,25 @@ def an_end(stage: Stage) -> Prepared:
     return Prepared(command, {"status": "succeeded"})
 
 
+def a_failure(policy: RetryPolicy) -> Callable[[Stage], Prepared]:
+    """The attempt of a run with this policy failed."""
+
+    def prepare(stage: Stage) -> Prepared:
+        asked = replace(acts.request(stage), retry_policy=policy.encoded())
+        owned = run(ownership.start(stage.engine, acts.SERDE, asked, stage.thread_id))
+        stage.engine.heartbeats.remove(owned)
+        command = FailAttempt(
+            run_id=owned.lease.run_id,
+            epoch=owned.lease.epoch,
+            error_code="ValueError",
+            error_summary="no luck",
+            **acts.thread(stage),
+        )
+        return Prepared(command, {"run_id": owned.lease.run_id})
+
+    return prepare
+
+
 def a_fresh_start(stage: Stage) -> Prepared:
     return Prepared(acts.start_owned(stage))
 
@@ -286,7 +309,31 @@ def continues(name: str, prepare: Any) -> Scenario:
     return Scenario(f"continue_owned_run:{name}", prepare, scenarios.started_again, scenarios.receipts, never)
 
 
+def is_tried_again(stage: Stage, prepared: Prepared, committed: bool) -> None:
+    """The next attempt is due at once; it takes over nothing, and one retry was consumed."""
+    assert scenarios.again(stage, prepared, committed).result["status"] == "retry_wait"
+    owned = acts.claim(stage, prepared.facts["run_id"])
+    acts.activate(owned)
+    acts.finish(stage, owned)
+    causes = [row["cause"] for row in sorted(acts.rows(stage)["attempts"], key=lambda row: row["attempt_no"])]
+    assert causes == ["initial", "retry"]
+    assert [(row["failures"], row["takeovers"]) for row in acts.rows(stage)["runs"]] == [(1, 0)]
+
+
+def has_failed(stage: Stage, prepared: Prepared, committed: bool) -> None:
+    assert scenarios.again(stage, prepared, committed).result["status"] == "failed"
+    assert [row["owner_run_id"] for row in acts.check(stage)["threads"]] == [None]
+
+
 LIFE = (
+    Scenario(
+        "fail_attempt:again",
+        a_failure(RetryPolicy(backoff=0)),
+        is_tried_again,
+        scenarios.receipts,
+        {"save_thread": "a run that is tried again keeps its thread"},
+    ),
+    Scenario("fail_attempt:final", a_failure(NO_RETRY), has_failed, scenarios.receipts),
     Scenario("finalize_run", an_end, scenarios.ended_again, scenarios.receipts),
     Scenario(
         "start_owned_run:fresh",

@@ -189,7 +189,7 @@ def dies_at_once(word: Word, url: str) -> None:
         os._exit(9)
 
     word.say("ready")
-    graphs = {"g": chain({"node": node})}
+    graphs = {"g": chain({"node": node, "after": lambda _: {"log": ["after"]}})}
     with Runtime.open(url) as runtime:
         Worker(runtime, graphs, poll_seconds=0.02).run()
 

@@ -10,32 +10,6 @@ from tests.support.graphs import asks, chain, config, fails, resume, says
 from tests.support.leases import run_out
 
 
-@pytest.fixture
-def works(runtime):
-    """Work until nothing is left, on a thread of its own: the test may have an event loop."""
-
-    def until_idle(graphs, **options):
-        reports = []
-        worker = Worker(
-            runtime, graphs, poll_seconds=0.01, report=lambda what, facts: reports.append((what, facts)), **options
-        )
-        thread = threading.Thread(target=worker.run, kwargs={"until_idle": True})
-        thread.start()
-        thread.join()
-        return reports
-
-    return until_idle
-
-
-@pytest.fixture
-def start(runtime, way):
-    async def started(graphs, name, given=None, **options):
-        runtime.bind(graphs[name], name=name)
-        return await way(runtime.runs, "start", name, given or {"log": []}, **options)
-
-    return started
-
-
 async def test_it_finishes_queued_runs_with_their_inputs(runtime, way, works, start):
     graphs = {"g": chain({"node": says("x")})}
     runs = [await start(graphs, "g", {"log": [n]}, thread_id=f"t{n}") for n in range(3)]

@@ -14,7 +14,7 @@ from tests.support.leases import run_out
 @pytest.fixture
 def runtime(open_runtime):
     made = open_runtime()
-    made.bind(chain({"node": says("x")}), name="g")
+    made.bind(chain({"node": says("x"), "after": says("y")}), name="g")
     return made
 
 

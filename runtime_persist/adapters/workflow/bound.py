@@ -48,10 +48,12 @@ class BoundGraph(GraphState):
         graph: Pregel[Any, Any, Any, Any],
         saver: WorkflowCheckpointAdapter,
         name: str,
+        version: str | None = None,
     ) -> None:
         """Use ``runtime.bind(graph, name=…)``."""
         super().__init__(graph, saver.for_graph(graph))
         self.run_name = name
+        self._version = version
 
     def invoke(
         self,
@@ -278,6 +280,7 @@ class BoundGraph(GraphState):
             thread_id=thread_id,
             start_checkpoint_id=None if start is None else start.encoded(),
             retry_of_run_id=retry_of,
+            graph_version=self._version,
         )
         owned = yield from ownership.start(engine, serde, asked, thread_id)
         yield from ownership.started_within(engine, owned, outer)

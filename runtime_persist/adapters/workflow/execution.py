@@ -20,7 +20,6 @@ from runtime_persist.errors import (
     RunStopping,
     RuntimePersistError,
 )
-from runtime_persist.model.text import said_by
 from runtime_persist.queries import runs as run_queries
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ class Execution:
             if isinstance(first, Fenced):
                 return first  # the run is not ours: there is nothing to settle
             if first is not None:
-                yield from ownership.fail(self.engine, self.owned, first.code, first.message)
+                yield from ownership.fail_attempt(self.engine, self.owned, first)
                 return first
             if isinstance(error, asyncio.CancelledError):
                 yield from reading.in_thread(self._mark_cancelled)
@@ -113,17 +112,24 @@ class Execution:
             yield from ownership.cancel(engine, owned, owned.stop_reason)
             msg = f"run {owned.lease.run_id} was stopped ({owned.stop_reason})"
             return RunStopping(msg, run_id=owned.lease.run_id)
-        if isinstance(error, GraphDrained):
-            yield from ownership.drain(engine, owned)
-        elif isinstance(error, OperationUnknown):
-            known = {key: error.details.get(key) for key in _QUESTION_KEYS}
-            yield from ownership.wait_for_person(engine, owned, "ask", {"kind": "unknown_operation", **known})
+        if isinstance(error, GraphDrained | OperationUnknown):
+            try:
+                yield from self._yielded(error)
+            except RunStopping as stopping:  # no heartbeat had told it yet: it ends instead
+                yield from ownership.cancel(engine, owned, "stop")
+                return stopping
         elif isinstance(error, Exception):
-            code = error.code if isinstance(error, RuntimePersistError) else type(error).__name__
-            yield from ownership.fail(engine, owned, code, said_by(error))
+            yield from ownership.fail_attempt(engine, owned, error)
         elif isinstance(error, GeneratorExit | KeyboardInterrupt | asyncio.CancelledError | SystemExit):
-            yield from ownership.cancel(engine, owned, "caller_left")
+            yield from ownership.cancel(engine, owned, owned.stop_reason or "caller_left")
         return error
+
+    def _yielded(self, error: GraphDrained | OperationUnknown) -> Flow[None]:
+        if isinstance(error, GraphDrained):
+            yield from ownership.drain(self.engine, self.owned)
+            return
+        known = {key: error.details.get(key) for key in _QUESTION_KEYS}
+        yield from ownership.wait_for_person(self.engine, self.owned, "ask", {"kind": "unknown_operation", **known})
 
     def _mark_cancelled(self) -> None:
         """Note which tasks were cancelled. They run again either way; this tells them from tasks that never began.

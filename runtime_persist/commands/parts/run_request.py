@@ -24,6 +24,9 @@ class RunRequest:
         idempotency_key: the same key with the same request is the same run.
         start_checkpoint_id: checkpoint to start from (None: the head).
         retry_of_run_id: the finished run that a person retries with this one.
+        graph_version: version of the graph's definition (None: a worker with any version may execute it).
+        retry_policy: encoded (None: a failure is final).
+        deadline_in_us: microseconds from its start after which it is stopped (None: never).
         owner: owner of the content.
         blobs: content that ``input`` refers to.
 
@@ -37,6 +40,9 @@ class RunRequest:
     idempotency_key: str | None = None
     start_checkpoint_id: str | None = None
     retry_of_run_id: str | None = None
+    graph_version: str | None = None
+    retry_policy: str | None = None
+    deadline_in_us: int | None = None
     blobs: tuple[Blob, ...] = ()
 
     def row(self, thread: Row, now: int) -> dict[str, Any]:
@@ -53,6 +59,9 @@ class RunRequest:
                 "input": self.input,
                 "start_checkpoint_id": self.start_checkpoint_id,
                 "retry_of_run_id": self.retry_of_run_id,
+                "graph_version": self.graph_version,
+                "retry_policy": self.retry_policy,
+                "deadline_us": None if self.deadline_in_us is None else now + self.deadline_in_us,
             },
             now,
         )

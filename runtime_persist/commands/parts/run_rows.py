@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _RUN_FIXED = {
     "space", "run_id", "graph", "thread_id", "thread_run_no", "idempotency_key", "request_fingerprint", "input",
-    "start_checkpoint_id", "retry_of_run_id", "created_us",
+    "start_checkpoint_id", "retry_of_run_id", "created_us", "graph_version", "retry_policy", "deadline_us",
 }  # fmt: skip
 _RUN_MUTABLE = [column for column in runs.c if column.name not in _RUN_FIXED]
 _ATTEMPT_FIXED = {"space", "attempt_id", "run_id", "attempt_no", "cause", "previous_attempt_id", "created_us"}
@@ -99,6 +99,7 @@ def new_run(fields: Mapping[str, Any], now: int) -> dict[str, Any]:
         "expires_us": 0,
         "attempt_no": 0,
         "takeovers": 0,
+        "failures": 0,
         "created_us": now,
         "updated_us": now,
         **fields,
@@ -116,6 +117,7 @@ def move_run(run: Row, status: RunStatus, now: int, **changes: Any) -> dict[str,
     changed = dict(run) | changes | {"status": status.value, "updated_us": now}
     if status in FINAL_RUN:
         changed |= {"finished_us": now, "phase": LeasePhase.RELEASED.value, "expires_us": 0, "question": None}
+        changed |= {"next_attempt_us": None}
     return changed
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import literal_column, select, union_all
 
@@ -11,16 +11,20 @@ from runtime_persist.commands.parts import run_rows
 from runtime_persist.commands.parts.guards import is_live
 from runtime_persist.commands.parts.spec import Event
 from runtime_persist.dialects.sql import bind, constant, number
-from runtime_persist.model import limits
+from runtime_persist.model.retry import RetryPolicy
 from runtime_persist.model.states import (
     FINAL_RUN,
     AttemptCause,
     AttemptStatus,
+    Control,
     LeasePhase,
     RunStatus,
 )
 from runtime_persist.plan import Call, Plan, Query, Row, many, one_or_none
 from runtime_persist.schema import checkpoints, operation_tries, runs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _FINAL = [status.value for status in sorted(FINAL_RUN)]
 
@@ -171,18 +175,23 @@ class Taken:
 
     def end(self, status: RunStatus, attempt_status: AttemptStatus, reason: str, **changes: Any) -> None:
         """End the run and, unless it has ended before, its attempt."""
-        if self.attempt is not None and self.attempt["ended_us"] is None:
-            self.attempt = run_rows.move_attempt(
-                self.attempt,
-                attempt_status,
-                self.now,
-                termination_reason=reason,
-                error_code=changes.get("error_code"),
-                error_summary=changes.get("error_summary"),
-            )
-            self.effects.append(run_rows.save_attempt(self.attempt))
-            self.tell(f"attempt.{attempt_status.value}", reason=reason)
+        self.end_attempt(attempt_status, reason, changes)
         self.move(status, **changes)
+
+    def end_attempt(self, status: AttemptStatus, reason: str, said: Mapping[str, Any]) -> None:
+        """End the attempt, unless it has ended before."""
+        if self.attempt is None or self.attempt["ended_us"] is not None:
+            return
+        self.attempt = run_rows.move_attempt(
+            self.attempt,
+            status,
+            self.now,
+            termination_reason=reason,
+            error_code=said.get("error_code"),
+            error_summary=said.get("error_summary"),
+        )
+        self.effects.append(run_rows.save_attempt(self.attempt))
+        self.tell(f"attempt.{status.value}", reason=reason)
 
     def stop_unstarted(self) -> None:
         """End a stopping run of which nothing runs; the reason it is stopped for says how."""
@@ -190,11 +199,36 @@ class Taken:
         late = reason == "deadline" and self.run["status"] != RunStatus.CREATED  # created: never asked to run
         self.end(RunStatus.TIMED_OUT if late else RunStatus.CANCELLED, AttemptStatus.CANCELLED, reason)
 
+    def stop_if_overdue(self) -> None:
+        """Stop the run if its deadline has passed by the database's clock, and nothing stopped it before."""
+        overdue = self.run["deadline_us"] is not None and self.run["deadline_us"] <= self.now
+        if overdue and self.run["control"] == Control.OPEN:
+            self.stop("deadline")
+
+    def stop(self, reason: str) -> None:
+        """Close the run for new work."""
+        self.run |= {"control": Control.STOPPING.value, "stop_reason": reason}
+        self.tell("run.stop_requested", reason=reason)
+
+    def conclude(self, thread: Row, wanted: RunStatus, reason: str, **changes: Any) -> None:
+        """End the run as wanted, unless a stop reason or the deadline came first, and free its thread."""
+        self.stop_if_overdue()
+        status = wanted
+        if self.run["control"] == Control.STOPPING:
+            status = RunStatus.TIMED_OUT if self.run["stop_reason"] == "deadline" else RunStatus.CANCELLED
+        never_started = self.attempt is not None and self.attempt["status"] in {
+            AttemptStatus.CLAIMED,
+            AttemptStatus.QUEUED,
+        }
+        attempt_status = AttemptStatus.CANCELLED if never_started else AttemptStatus(status.value)
+        self.end(status, attempt_status, reason, observed_state=wanted.value, **changes)
+        owner = None if thread["owner_run_id"] == self.run["run_id"] else thread["owner_run_id"]
+        self.effects.append(run_rows.save_thread(thread, owner_run_id=owner))
+
     def count_takeover(self, *, progress: bool) -> bool:
         """Count a takeover; return whether the run crashed too often in a row without progress."""
         self.run["takeovers"] = 1 if progress else self.run["takeovers"] + 1
-        crash_loop: bool = self.run["takeovers"] > limits.MAX_TAKEOVERS
-        return crash_loop
+        return bool(self.run["takeovers"] > RetryPolicy.decoded(self.run["retry_policy"]).max_takeovers)
 
 
 def past_start_fence(attempt: Row | None) -> bool:

@@ -63,6 +63,7 @@ def upgrade() -> None:
         number("size"),
         data("content"),
         number("created_us"),
+        number("unused_us", null=True),
         sa.PrimaryKeyConstraint("space", "owner", "address", name=op.f("pk_rp_blobs")),
         schema=schema,
     )
@@ -118,6 +119,8 @@ def upgrade() -> None:
         "rp_graphs",
         key("space"),
         key("graph"),
+        key("version", null=True),
+        words("retry_policy", null=True),
         number("registered_us"),
         sa.PrimaryKeyConstraint("space", "graph", name=op.f("pk_rp_graphs")),
         schema=schema,
@@ -222,6 +225,7 @@ def upgrade() -> None:
         key("space"),
         key("run_id"),
         key("graph"),
+        key("graph_version", null=True),
         key("thread_id"),
         number("thread_run_no"),
         key("status"),
@@ -240,9 +244,12 @@ def upgrade() -> None:
         key("start_checkpoint_id", null=True),
         key("retry_of_run_id", null=True),
         number("deadline_us", null=True),
+        words("retry_policy", null=True),
         key("attempt_id", null=True),
         number("attempt_no"),
         number("takeovers"),
+        number("failures"),
+        number("next_attempt_us", null=True),
         data("question", null=True),
         data("answer", null=True),
         data("result", null=True),
@@ -267,6 +274,15 @@ def upgrade() -> None:
         "rp_runs",
         ["space", "status", "queued_us"],
         unique=False,
+        schema=schema,
+    )
+    due = sa.text("deadline_us IS NOT NULL AND finished_us IS NULL")
+    op.create_index(
+        "ix_rp_runs_deadline",
+        "rp_runs",
+        ["space", "deadline_us"],
+        postgresql_where=due,
+        sqlite_where=due,
         schema=schema,
     )
     op.create_index(
