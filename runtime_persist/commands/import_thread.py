@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
     from runtime_persist.commands.parts.write_rows import TaskWrites
 
+    _New = list[CheckpointRow | TaskWrites]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportThread(ThreadCommand):
@@ -110,8 +112,10 @@ def decide(command: ImportThread, locked: Locked) -> Plan[Decision]:
     if mark is not None and command.named_id <= mark:
         msg = f"thread {command.thread_id!r} was deleted here, and what is imported is not newer than that"
         raise ThreadDeleted(msg, thread_id=command.thread_id, deleted_checkpoint_id=mark)
-    effects = yield from _checkpoints(command)
-    effects += yield from _writes(command)
+    new: _New = []
+    effects = yield from _checkpoints(command, new)
+    effects += yield from _writes(command, new)
+    effects = [*_content(command, new), *effects]
     effects += yield from _heads(command)
     if effects:
         named = {"space": command.space, "thread_hash": command.thread_hash, "thread_id": command.thread_id}
@@ -119,12 +123,18 @@ def decide(command: ImportThread, locked: Locked) -> Plan[Decision]:
     return Decision({"stored": len(effects)}, effects=effects)
 
 
-def _checkpoints(command: ImportThread) -> Plan[list[Call]]:
+def _content(command: ImportThread, new: _New) -> list[Call]:
+    """Return what stores the content of new rows: what many of them share once, in the order all writers lock it."""
+    blobs = {(given.owner, blob.address): blob for given in new for blob in given.blobs}
+    return [call for key in sorted(blobs) for call in content.store(command.space, key[0], [blobs[key]])]
+
+
+def _checkpoints(command: ImportThread, new: _New) -> Plan[list[Call]]:
     effects: list[Call] = []
     for row in command.rows:
         stored = yield from checkpoint_rows.lookup(command.space, command.thread_id, row)
         if stored is None:
-            effects += content.store(command.space, row.owner, row.blobs)
+            new.append(row)
             values = {name: getattr(row, name) for name in _ROW if name != "thread_id"}
             effects.append(Call(STORE_CHECKPOINT, {"space": command.space, "thread_id": command.thread_id, **values}))
         elif stored.fingerprint != row.fingerprint:
@@ -132,7 +142,7 @@ def _checkpoints(command: ImportThread) -> Plan[list[Call]]:
     return effects
 
 
-def _writes(command: ImportThread) -> Plan[list[Call]]:
+def _writes(command: ImportThread, new: _New) -> Plan[list[Call]]:
     effects: list[Call] = []
     for given in command.writes:
         place = {
@@ -144,12 +154,12 @@ def _writes(command: ImportThread) -> Plan[list[Call]]:
         }
         rows = yield from many(write_rows.READ_FINGERPRINTS, **place)
         stored = {row["idx"]: row["fingerprint"] for row in rows}
-        new = [write for write in given.writes if write.idx not in stored]
+        missing = [write for write in given.writes if write.idx not in stored]
         if any(stored.get(write.idx, write.fingerprint()) != write.fingerprint() for write in given.writes):
             raise _conflict(command, given.checkpoint_id)
-        if new:
-            effects += content.store(command.space, given.owner, given.blobs)
-        for write in new:
+        if missing:
+            new.append(given)
+        for write in missing:
             values = {"idx": write.idx, "channel": write.channel, "value": write.value}
             values |= {"task_path": given.task_path, "fingerprint": write.fingerprint()}
             effects.append(Call(STORE_WRITE, place | values))

@@ -10,6 +10,9 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.runtime import RunControl, Runtime
 
 from runtime_persist.adapters.workflow import WorkflowCheckpointAdapter
+from runtime_persist.adapters.workflow.encoding import Place, checkpoint_row, encoded_metadata, serialized
+from runtime_persist.commands.import_thread import ImportThread
+from runtime_persist.commands.parts.spec import semantic_fingerprint
 from runtime_persist.contentstore import unpack
 from runtime_persist.errors import CheckpointCorrupt, StaleWriter
 from runtime_persist.model.payload import pieces_of
@@ -335,3 +338,21 @@ def test_after_a_lost_connection_nothing_is_taken_to_be_stored(postgres_url, ope
     for n in range(threads):
         found = saver.get_tuple(at(f"thread {2 * threads + n}"))
         assert found.checkpoint["channel_values"] == {"messages": messages(30)}
+
+
+def test_the_same_request_has_one_fingerprint_whatever_content_it_brings(saver):
+    """A command that is tried again may bring more, or less, than the first time."""
+    found = []
+    for known in (False, True):
+        if known:
+            saver._core.engine.content.known.add(blob.address for blob in found[0].rows[0].blobs[:3])
+        writer = saver._core.engine.content.writer()
+        made = new_checkpoint({"messages": messages(30)}) | {"id": "1", "ts": ""}
+        values = serialized(saver.serde, made, ["messages"], 10**9)
+        metadata = encoded_metadata(saver.serde, {}, {}, None, 10**9)
+        row, _ = checkpoint_row(writer, saver.serde, Place("t", "", None), made, metadata, values, None)
+        fields = {"space": "default", "thread_id": "t", "thread_hash": b"", "command_id": "c"}
+        found.append(ImportThread(rows=(row,), **fields))
+    first, second = found
+    assert len(second.rows[0].blobs) == len(first.rows[0].blobs) - 3
+    assert semantic_fingerprint(first) == semantic_fingerprint(second)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -11,7 +12,7 @@ import ormsgpack
 from runtime_persist.model.keys import fingerprint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from runtime_persist.errors import RuntimePersistError
     from runtime_persist.model.guards import Guard
@@ -194,4 +195,11 @@ def semantic_fingerprint(command: Command) -> bytes:
     body = {
         part.name: getattr(command, part.name) for part in dataclasses.fields(command) if part.name not in _NOT_SEMANTIC
     }
-    return fingerprint(type(command).__name__.encode(), ormsgpack.packb(body, option=ormsgpack.OPT_SORT_KEYS))
+    data = ormsgpack.packb(body, default=_brought, option=ormsgpack.OPT_SORT_KEYS)
+    return fingerprint(type(command).__name__.encode(), data)
+
+
+def _brought(found: object) -> None:
+    """Leave the content out that a command brings along: what refers to it says the same, whatever was sent before."""
+    if not isinstance(found, Sequence):
+        raise TypeError
