@@ -106,7 +106,10 @@ class Batches:
         slot.free()
 
     async def _send_together(self, batch: list[Item], slot: _Slot) -> None:
-        left = await self._together(batch)
+        try:
+            left = await self._together(batch)
+        except Exception:  # noqa: BLE001 (a command that cannot even be made says so alone)
+            left = [item for item in batch if not item.future.done()]
         self._busy -= _orders(batch) - _orders(left)
         # One after the other within a run; a run that waits for a lock holds up no other one.
         by_order: dict[object, list[Item]] = {}

@@ -177,3 +177,19 @@ def test_a_batch_whose_connection_is_lost_is_committed_once(world, proxy, when):
     assert all(replayed) if when == "after_reply" else not any(replayed)
     assert world.count("rp_checkpoints") == 2 * COMMANDS
     wait_until(lambda: world.raw.lock_waits() == 0, "nobody waits")
+
+
+def test_a_command_that_cannot_be_written_as_a_statement_fails_alone(world):
+    commands = known_threads(world)
+    object.__setattr__(commands[3].row, "body", "no bytes")
+    errors = settled(sent_together(world, commands))
+    assert errors.pop(3) is not None
+    assert errors == [None] * (COMMANDS - 1)
+
+
+def test_a_command_whose_plan_fails_before_its_first_step_fails_alone(world):
+    commands = known_threads(world)
+    object.__setattr__(commands[3], "row", None)
+    errors = settled(sent_together(world, commands))
+    assert "AttributeError" in str(errors.pop(3))
+    assert errors == [None] * (COMMANDS - 1)
