@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from runtime_persist.model import limits
 
@@ -57,7 +57,11 @@ _OVERHEAD_BYTES = 200
 """What an entry costs beside its content: two byte strings and a place in a dict."""
 
 
-def recent(seen: float, max_seconds: float = limits.KNOWN_SECONDS) -> bool:
+NEVER: Final = 0.0
+"""When content was seen that was not."""
+
+
+def recent(seen: float, max_seconds: float = limits.CARRIED_SECONDS) -> bool:
     """Return whether what was seen at a time (seconds since 1970) may be relied on.
 
     The wall clock, because it also goes on while the machine sleeps; a time that lies ahead of it says nothing.
@@ -66,11 +70,11 @@ def recent(seen: float, max_seconds: float = limits.KNOWN_SECONDS) -> bool:
 
 
 class KnownAddresses:
-    """Content this process saw committed, or read, a short while ago. Safe for threads.
+    """Content this process sent, or read without a mark, a short while ago. Safe for threads.
 
-    What is known is not sent again. That is right as long as nobody removes content that was referred to within
-    ``max_seconds`` (see :data:`runtime_persist.model.limits.KNOWN_SECONDS`), and that the server is the one that
-    acknowledged it: a standby that took over may have less, so everything is forgotten with a lost connection.
+    What is known is not sent again. That is right as long as nobody removes content within a multiple of
+    ``max_seconds`` of marking it (ARCHITECTURE, Content), and that the server is the one that acknowledged it: a
+    standby that took over may have less, so everything is forgotten with a lost connection.
     """
 
     def __init__(
@@ -87,17 +91,35 @@ class KnownAddresses:
         self._lock = threading.Lock()
 
     def __contains__(self, address: bytes) -> bool:
-        seen = self._seen.get(address)
-        return seen is not None and seen[1] == self.losses() and recent(seen[0], self._max_seconds)
+        return bool(self.seen([address]))
 
-    def add(self, addresses: Iterable[bytes], losses: int | None = None) -> None:
-        """Note that some content is committed, as of now; nothing if a connection was lost since ``losses``."""
-        if losses is not None and losses != self.losses():
+    def seen(self, addresses: Iterable[bytes]) -> dict[bytes, float]:
+        """Return what is known of some content, and when each was seen (seconds since 1970)."""
+        losses, now = self.losses(), time.time()
+        found: dict[bytes, float] = {}
+        for address in addresses:
+            at, counted = self._seen.get(address, (NEVER, losses))
+            if at != NEVER and counted == losses and 0 <= now - at <= self._max_seconds:
+                found[address] = at
+        return found
+
+    def add(self, addresses: Iterable[bytes], since: float | None = None, losses: int | None = None) -> None:
+        """Note that some content is stored.
+
+        Args:
+            addresses: of the content.
+            since: when that began to be found out, seconds since 1970 (None: now).
+            losses: nothing is noted if a connection was lost since they were counted.
+
+        """
+        counted = self.losses()
+        if losses is not None and losses != counted:
             return
-        now = time.time(), self.losses()
+        at = time.time() if since is None else since
         with self._lock:
             for address in addresses:
-                self._seen[address] = now
+                before, earlier = self._seen.get(address, (NEVER, counted))
+                self._seen[address] = (max(at, before) if earlier == counted else at), counted
                 self._seen.move_to_end(address)
             while len(self._seen) > self._max_entries:
                 self._seen.popitem(last=False)

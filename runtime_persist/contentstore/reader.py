@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from typing import TYPE_CHECKING
 
+from runtime_persist.contentstore.cache import NEVER
 from runtime_persist.contentstore.packing import unpack
 from runtime_persist.errors import CheckpointCorrupt, UnknownFormat
 from runtime_persist.model.payload import LITERAL, SEGMENT, Piece, pieces_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from runtime_persist.contentstore.cache import KnownAddresses, SegmentCache
     from runtime_persist.model.keys import SpaceKeys
@@ -22,7 +24,7 @@ class ContentReader:
     """The content of one read: references go in by :meth:`want`, bytes come out of :meth:`content`.
 
     In between the database is asked for :meth:`missing` until nothing is: first for segments and pages, then for what
-    the pages name.
+    the pages name. What is in memory is used only while it is known to be stored: a later read looks whether it is.
 
     Attributes:
         complete: whether all that was asked for was found.
@@ -36,6 +38,9 @@ class ContentReader:
         self.owner = owner
         self._cache = cache
         self._known = known
+        self._since = time.time()
+        self._losses = known.losses()
+        self._unmarked: set[bytes] = set()
         self._depths: dict[bytes, int] = {}  # of all that was wanted
         self._wanted: dict[bytes, int] = {}  # not looked for yet
         self._needed: dict[bytes, int] = {}  # to be read
@@ -55,7 +60,7 @@ class ContentReader:
         """
         while self._wanted:
             wanted, self._wanted = self._wanted, {}
-            self._verified |= self._cache.get(address for address in wanted if address not in self._verified)
+            self._verified |= self._cache.get(self._known.seen(one for one in wanted if one not in self._verified))
             for address, depth in wanted.items():
                 if address not in self._verified and address not in self._stored:
                     self._needed[address] = depth
@@ -63,9 +68,13 @@ class ContentReader:
                     self._look_into(address)
         return sorted(self._needed)
 
-    def give(self, asked: Iterable[bytes], found: Mapping[bytes, bytes]) -> None:
-        """Take what was read of the asked addresses; what was not found is not asked for again."""
+    def give(self, asked: Iterable[bytes], found: Mapping[bytes, bytes], marked: Collection[bytes] = ()) -> None:
+        """Take what was read of the asked addresses; what was not found is not asked for again.
+
+        ``marked``: those of it that a collector may be about to remove.
+        """
         self._stored.update(found)
+        self._unmarked.update(address for address in found if address not in marked)
         for address in asked:
             depth = self._needed.pop(address, SEGMENT)
             if address in found:
@@ -101,7 +110,18 @@ class ContentReader:
     def keep(self) -> None:
         """Let later reads and writes of this process profit from what was verified."""
         self._cache.add(self._verified)
-        self._known.add(self._verified)
+        self._known.add(self._unmarked & self._verified.keys(), self._since, self._losses)
+
+    def seen(self) -> float:
+        """Return when all that was wanted was last seen stored and unmarked (after :meth:`keep`); NEVER if it was not.
+
+        Seconds since 1970.
+        """
+        if self._losses != self._known.losses():
+            return NEVER
+        wanted = self._depths.keys()
+        seen = self._known.seen(wanted)
+        return min(seen.values(), default=self._since) if len(seen) == len(wanted) else NEVER
 
     def _want(self, pieces: Iterable[Piece]) -> None:
         for data, depth in pieces:

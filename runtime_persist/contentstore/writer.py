@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, overload
@@ -80,11 +81,14 @@ class ContentWriter:
     _blobs: dict[bytes, Blob] = field(default_factory=dict)
     _left_out: dict[bytes, _Bytes] = field(default_factory=dict)
     _losses: int = field(init=False)
+    _seen: float = field(default_factory=time.time)
+    _since: float = field(init=False)
     _new: dict[bytes, bytes] = field(default_factory=dict)
     _new_bytes: int = 0
 
     def __post_init__(self) -> None:
         self._losses = self.known.losses()
+        self._since = self._seen
 
     def put(self, kind: str, data: bytes, inline_max: int) -> PayloadRef:
         """Return a reference to ``data``: inline up to ``inline_max`` bytes, else stored, in parts if it has some."""
@@ -105,16 +109,21 @@ class ContentWriter:
         return Parcel(self.known, self._losses, self._blobs, self._left_out)
 
     def committed(self) -> None:
-        """Note that the command is committed: what it refers to is stored."""
-        self.known.add(self._named, self._losses)
+        """Note that the command is committed: what it brought is stored (what it left out is as old as it was)."""
+        self.known.add(self._blobs, self._since, self._losses)
         self.cache.add(self._new)
+
+    def seen(self) -> float:
+        """Return since when all that was put is known to be stored, once it is committed (seconds since 1970)."""
+        return self._seen
 
     def _store(self, content: _Bytes) -> bytes:
         address = self.keys.address(self.owner, content)
         if address not in self._named:
             self._named.add(address)
-            if address in self.known:
+            if known := self.known.seen((address,)):
                 self._left_out[address] = content
+                self._seen = min(self._seen, known[address])
             else:
                 self._blobs[address] = self._packed(address, content)
                 # Of what is more than the cache holds, a copy for it would be one copy of a large value too many.

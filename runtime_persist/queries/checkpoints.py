@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -30,8 +30,8 @@ class Content(Protocol):
     def missing(self) -> list[bytes]:
         """Return the addresses to read next; none when everything is there."""
 
-    def give(self, asked: Iterable[bytes], found: Mapping[bytes, bytes]) -> None:
-        """Take packed content by address, as it was read of those asked for."""
+    def give(self, asked: Iterable[bytes], found: Mapping[bytes, bytes], marked: Collection[bytes] = ()) -> None:
+        """Take packed content by address, as it was read of those asked for, and which of it is marked as unused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ READ_WRITES = Query(
 )
 READ_BLOBS = Query(
     "read_blobs",
-    select(blobs.c.address, blobs.c.content).where(
+    select(blobs.c.address, blobs.c.content, blobs.c.unused_us).where(
         blobs.c.space == bind(blobs.c.space),
         blobs.c.owner == bind(blobs.c.owner),
         among(blobs.c.address, "addresses"),
@@ -243,7 +243,8 @@ def fill(space: str, content: Content) -> Plan[None]:
     """Read the content that is wanted: one statement, and one more for each level of pages."""
     while wanted := content.missing():
         rows = yield from many(READ_BLOBS, space=space, owner=content.owner, addresses=wanted)
-        content.give(wanted, {bytes(row["address"]): bytes(row["content"]) for row in rows})
+        found = {bytes(row["address"]): bytes(row["content"]) for row in rows}
+        content.give(wanted, found, {bytes(row["address"]) for row in rows if row["unused_us"] is not None})
 
 
 def head(space: str, thread_id: str, ns: str = "") -> Plan[str | None]:

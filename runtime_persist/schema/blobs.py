@@ -1,4 +1,4 @@
-"""Content by address, once per owner. Immutable: a row is inserted or found, never changed."""
+"""Content by address, once per owner. The content is immutable: it is inserted or found, and removed when unused."""
 
 from __future__ import annotations
 
@@ -15,4 +15,5 @@ blobs = Table(
     number("size"),  # bytes of the content as it was given
     data("content"),  # packed: a codec byte, then the bytes
     number("created_us"),
+    number("unused_us", null=True),  # a collection found that no row refers to it; NULL again when it is sent
 )

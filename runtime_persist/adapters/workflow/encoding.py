@@ -27,6 +27,7 @@ from runtime_persist.adapters.workflow.values import error_text, serializer_of
 from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
 from runtime_persist.commands.parts.write_rows import TaskWrite, TaskWrites
 from runtime_persist.contentstore import ContentReader, ContentWriter, pack, unpack
+from runtime_persist.contentstore.cache import NEVER, recent
 from runtime_persist.engine.payloads import dumped
 from runtime_persist.engine.payloads import loaded as load_value
 from runtime_persist.errors import CheckpointCorrupt, UnknownFormat
@@ -35,7 +36,7 @@ from runtime_persist.model.keys import fingerprint
 from runtime_persist.model.payload import PayloadRef
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -58,10 +59,32 @@ _RUN_NAMES = frozenset({"run_id"})
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Where the values of a checkpoint are: versions and references by channel."""
+    """Where the values of a checkpoint are.
+
+    Attributes:
+        versions: by channel.
+        refs: references by channel.
+        seen: when all their content was last sent, or read without a mark (seconds since 1970). References are
+            carried over to another checkpoint only while that is recent.
+
+    """
 
     versions: Mapping[str, Any] = field(default_factory=dict)
     refs: Mapping[str, PayloadRef] = field(default_factory=dict)
+    seen: float = NEVER
+
+    @property
+    def fresh(self) -> bool:
+        """Return whether its references may be carried over."""
+        return recent(self.seen)
+
+    def carried(self, versions: Mapping[str, Any], given: Collection[str]) -> dict[str, PayloadRef]:
+        """Return the references of channels that have the same version in ``versions`` and no value ``given``."""
+        return {
+            channel: self.refs[channel]
+            for channel, version in versions.items()
+            if channel not in given and channel in self.refs and self.versions.get(channel) == version
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +156,16 @@ def checkpoint_row(
     """Return a checkpoint as it is stored, and its manifest."""
     versions = dict(checkpoint["channel_versions"])
     refs: dict[str, PayloadRef] = {}
+    carried = {} if parent is None else parent.carried(versions, values)
     for channel in {**versions, **values}:  # a value without a version: only an imported checkpoint has such
-        version = versions.get(channel)
         if channel in values:
             bound = limits.INLINE_INPUT_BYTES_MAX if channel == INPUT else limits.INLINE_MANIFEST_BYTES_MAX
             refs[channel] = writer.put(*values[channel], bound)
-        elif parent is not None and parent.versions.get(channel) == version and channel in parent.refs:
-            refs[channel] = parent.refs[channel]
+        elif channel in carried:
+            refs[channel] = carried[channel]
+    seen = writer.seen()
+    if parent is not None and any(ref.inline is None for ref in carried.values()):
+        seen = min(seen, parent.seen)
     rest = {key: value for key, value in checkpoint.items() if key != "channel_values"}
     kind, data = dumped(serde, rest, "the checkpoint", limits.VALUE_BYTES_MAX)
     packed = {channel: ref.packed() for channel, ref in refs.items()}
@@ -156,7 +182,7 @@ def checkpoint_row(
         owner=writer.owner,
         blobs=writer.blobs(),
     )
-    return row, Manifest(versions, refs)
+    return row, Manifest(versions, refs, seen)
 
 
 def encoded_metadata(
@@ -289,10 +315,21 @@ def _verify(row: Row, writes: list[Row]) -> None:
         msg = f"the row of {where} does not have its fingerprint"
         raise CheckpointCorrupt(msg, checkpoint_id=row["checkpoint_id"])
     for write in writes:
-        stored = TaskWrite(idx=write["idx"], channel=write["channel"], value=write["value"])
-        if stored.fingerprint() != write["fingerprint"]:
-            msg = f"the write to {write['channel']!r} of {where} does not have its fingerprint"
-            raise CheckpointCorrupt(msg, checkpoint_id=row["checkpoint_id"])
+        _verify_write(write, where, row["checkpoint_id"])
+
+
+def _verify_write(write: Row, where: str, checkpoint_id: str) -> None:
+    stored = TaskWrite(idx=write["idx"], channel=write["channel"], value=write["value"])
+    if stored.fingerprint() != write["fingerprint"]:
+        msg = f"the write to {write['channel']!r} of {where} does not have its fingerprint"
+        raise CheckpointCorrupt(msg, checkpoint_id=checkpoint_id)
+
+
+def write_ref(write: Row) -> PayloadRef:
+    """Return what the row of a write refers to (raises CheckpointCorrupt)."""
+    checkpoint_id = write["checkpoint_id"]
+    _verify_write(write, f"checkpoint {checkpoint_id} (thread {write['thread_id']!r})", checkpoint_id)
+    return PayloadRef.decoded(write["value"])
 
 
 def checkpoint_tuple(
@@ -323,6 +360,8 @@ def checkpoint_tuple(
         (w["task_id"], w["channel"], load(PayloadRef.decoded(w["value"]), "write to", w["channel"])) for w in ordered
     ]
     parent_id = None if row["orphan"] else row["parent_id"]
+    # LangGraph goes on changing its own versions.
+    manifest = Manifest(dict(rest.get("channel_versions", {})), refs)
     found = CheckpointTuple(
         config=place.config(row["checkpoint_id"]),
         checkpoint=cast("Checkpoint", rest),
@@ -330,7 +369,7 @@ def checkpoint_tuple(
         parent_config=place.config(parent_id) if parent_id else None,
         pending_writes=pending,
     )
-    return found, Manifest(dict(rest.get("channel_versions", {})), refs)  # LangGraph goes on changing its own
+    return found, manifest
 
 
 def without_answer(found: CheckpointTuple) -> CheckpointTuple:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -92,6 +93,7 @@ def get_tuple(saver: SaverContext, config: RunnableConfig) -> Flow[CheckpointTup
     if found is not None:
         result, manifest = encoding.checkpoint_tuple(found, saver.serde, content)
         content.keep()
+        manifest = replace(manifest, seen=content.seen())
         core.remember((place.thread_id, place.ns, found.row["checkpoint_id"]), manifest)
         yield from sends.attach(saver, [(found.row, result)])
         clock.raise_to(found.row["checkpoint_id"])

@@ -25,7 +25,7 @@ from runtime_persist.model.ids import new_id
 from runtime_persist.queries import checkpoints as queries
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from concurrent.futures import Future
 
     from langchain_core.runnables import RunnableConfig
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from runtime_persist.contentstore import ContentWriter
     from runtime_persist.coordinator import CommitReceipt
     from runtime_persist.engine import Flow, OwnedRun
+    from runtime_persist.model.payload import PayloadRef
 
 _REFUSED_VALUE = (UnsupportedValue, ValueTooLarge)
 
@@ -58,8 +59,8 @@ def put(
         limit = saver.core.engine.max_value_bytes
         key = (place.thread_id, place.ns, place.checkpoint_id or "")
         parent = saver.core.manifest(key)
-        known = parent is not None or place.checkpoint_id is None
-        # Without the parent's manifest nobody can tell yet which values it holds: serialize all of them now.
+        # What this process did not send or see a short while ago may be about to be removed: it is not carried over.
+        known = place.checkpoint_id is None or (parent is not None and parent.fresh)
         channels = (
             encoding.changed_channels(checkpoint, new_versions, parent)
             if known
@@ -68,9 +69,9 @@ def put(
         values = encoding.serialized(saver.serde, checkpoint, channels, limit)
         stored_metadata = encoding.encoded_metadata(saver.serde, config, metadata, saver.core.metadata_keys, limit)
         if not known:
-            parent = yield from _parent(saver, place)
-            changed = set(encoding.changed_channels(checkpoint, new_versions, parent))
-            values = {channel: value for channel, value in values.items() if channel in changed}
+            parent = parent or (yield from _parent(saver, place))
+            if parent is not None:
+                values |= yield from _values_of(saver, place, parent.carried(checkpoint["channel_versions"], values))
         writer = scope.writer()
         row, manifest = encoding.checkpoint_row(
             writer,
@@ -82,11 +83,12 @@ def put(
             parent,
         )
         values.clear()  # the row has them; of a large value every copy counts
-        yield from scope.commit_checkpoint(row)
+        sent = yield from scope.commit_checkpoint(row)
     except RuntimePersistError as error:
         raise scope.failed(error) from error.__cause__
-    writer.committed()
-    saver.core.remember((place.thread_id, place.ns, row.checkpoint_id), manifest)
+    if sent:
+        writer.committed()
+        saver.core.remember((place.thread_id, place.ns, row.checkpoint_id), manifest)
     return place.config(row.checkpoint_id)
 
 
@@ -98,6 +100,20 @@ def _parent(saver: SaverContext, place: Place) -> Flow[Manifest | None]:
         brief=True,
     )
     return None if body is None else encoding.manifest_of(body, saver.serde)
+
+
+def _values_of(saver: SaverContext, place: Place, refs: Mapping[str, PayloadRef]) -> Flow[dict[str, tuple[str, bytes]]]:
+    """Return the values of a parent's channels that the checkpoint does not bring itself, to be sent again."""
+    stored = {channel: ref for channel, ref in refs.items() if ref.inline is None}
+    engine = saver.core.engine
+    content = engine.content.reader()
+    content.want(stored.values())
+    if content.missing():
+        yield engine.coordinator.read("read_carried", lambda: queries.fill(engine.space, content))
+    where = f"of checkpoint {place.checkpoint_id} (thread {place.thread_id!r})"
+    return {
+        channel: (ref.type, content.content(ref, f"channel {channel!r} {where}")) for channel, ref in stored.items()
+    }
 
 
 def put_writes(
@@ -132,10 +148,11 @@ def put_writes(
             )
         else:
             command = PutThreadWrites(command_id=command_id, given=given, **scope.thread())
-        yield scope.coordinator.commit(command)
+        receipt: CommitReceipt = yield scope.coordinator.commit(command)
     except RuntimePersistError as error:
         raise scope.failed(error) from error.__cause__
-    writer.committed()
+    if not receipt.replayed:
+        writer.committed()
 
 
 def delete_thread(saver: SaverContext, thread_id: str) -> Flow[None]:
@@ -208,8 +225,8 @@ class _Scope:
                 control.request_drain(error.code)
         return error
 
-    def commit_checkpoint(self, row: CheckpointRow) -> Flow[None]:
-        """Commit a checkpoint under the lease, or compare and set the head."""
+    def commit_checkpoint(self, row: CheckpointRow) -> Flow[bool]:
+        """Commit a checkpoint under the lease, or compare and set the head; return whether it was stored just now."""
         command_id = f"put:{self._place.thread_id}:{row.checkpoint_ns}:{row.checkpoint_id}"
         owned = self.owned
         if owned is not None:
@@ -228,20 +245,19 @@ class _Scope:
             # loop waits for exactly this.
             owned.sent(row.checkpoint_id)
             future.add_done_callback(lambda done: _note_durable(done, owned, row.checkpoint_id))
-            yield future
-            return
+            owned_receipt: CommitReceipt = yield future
+            return not owned_receipt.replayed
         where = (self._place.thread_id, row.checkpoint_ns)
         invocation, known = self._invocation, self._core.invocations
         if invocation is None:
-            return
+            return False
         wants = Expectation()
         if self._core.optimistic:
             wants = known.expectation(invocation, where, row.parent_id, row.checkpoint_id)
         if wants.broken:
-            yield from self._put_again(command_id, row, _broken(self._place, row))
-            return
+            return (yield from self._put_again(command_id, row, _broken(self._place, row)))
         try:
-            yield self.coordinator.commit(
+            receipt: CommitReceipt = yield self.coordinator.commit(
                 PutThreadCheckpoint(
                     command_id=command_id,
                     row=row,
@@ -251,11 +267,11 @@ class _Scope:
                 ),
             )
         except CheckpointConflict:
-            yield from self._replace(command_id, row)
-            return
+            return (yield from self._replace(command_id, row))
         known.put(invocation, where, row.checkpoint_id)
+        return not receipt.replayed
 
-    def _put_again(self, command_id: str, row: CheckpointRow, refusal: StaleWriter) -> Flow[None]:
+    def _put_again(self, command_id: str, row: CheckpointRow, refusal: StaleWriter) -> Flow[bool]:
         """Accept a re-put of a stored id, which is never judged as a step; anything else is refused."""
         place, space = self._place, self._core.engine.space
         body = yield self.coordinator.read(
@@ -264,13 +280,13 @@ class _Scope:
         )
         if body is None:
             raise refusal
-        if body != row.body:
-            yield from self._replace(command_id, row)
+        return body != row.body and (yield from self._replace(command_id, row))
 
-    def _replace(self, command_id: str, row: CheckpointRow) -> Flow[None]:
-        yield self.coordinator.commit(
+    def _replace(self, command_id: str, row: CheckpointRow) -> Flow[bool]:
+        receipt: CommitReceipt = yield self.coordinator.commit(
             ReplaceThreadCheckpoint(command_id=f"re{command_id}", row=row, **self.thread()),
         )
+        return not receipt.replayed
 
 
 def _note_durable(done: Future[CommitReceipt], owned: OwnedRun, checkpoint_id: str) -> None:

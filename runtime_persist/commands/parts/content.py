@@ -1,8 +1,13 @@
-"""Fragments that store content beside the row that refers to it."""
+"""Fragments that store content beside the row that refers to it.
+
+What is there already is not written again. Only the mark of a collection goes from it: content that is sent is used.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import null
 
 from runtime_persist.dialects.sql import bind, insert, now_us
 from runtime_persist.plan import Call, Fragment, Inputs, Query
@@ -17,10 +22,15 @@ if TYPE_CHECKING:
 
 _ROWS = {"address": blobs.c.address.type, "size": blobs.c.size.type, "content": blobs.c.content.type}
 _NAMES = ["space", "owner", "address", "size", "content", "created_us"]
+_UNMARK: dict[str, Any] = {
+    "index_elements": [blobs.c.space, blobs.c.owner, blobs.c.address],
+    "set_": {"unused_us": null()},
+    "where": blobs.c.unused_us.is_not(None),
+}
 
 
 def fragment(after: str) -> Fragment:
-    """Return the fragment ``blobs``: each blob is inserted unless its owner has it (row parameter of :func:`rows`)."""
+    """Return the fragment ``blobs``: each blob is inserted, or unmarked (row parameter of :func:`rows`)."""
 
     def build(inputs: Inputs) -> Executable:
         values = inputs.select(
@@ -31,7 +41,7 @@ def fragment(after: str) -> Fragment:
             inputs.row("content"),
             now_us(),
         )
-        return insert(blobs).from_select(_NAMES, values).on_conflict_do_nothing()
+        return insert(blobs).from_select(_NAMES, values).on_conflict_do_update(**_UNMARK)
 
     return Fragment("blobs", build, source=after, rows=_ROWS)
 
@@ -52,7 +62,7 @@ STORE_BLOB = Query(
         content=bind(blobs.c.content),
         created_us=now_us(),
     )
-    .on_conflict_do_nothing(),
+    .on_conflict_do_update(**_UNMARK),
 )
 
 
