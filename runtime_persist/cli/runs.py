@@ -12,6 +12,7 @@ from rich.console import Console
 from runtime_persist.cli.options import database_options, echo_json, json_option, opened
 from runtime_persist.errors import InvalidInput
 from runtime_persist.inspector.render import runs_table
+from runtime_persist.model.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from runtime_persist.model.records import RunRecord
@@ -37,15 +38,24 @@ def run_group() -> None:
     default=None,
     help="Idempotency key: the same key with the same input is the same run.",
 )
+@click.option("--deadline", type=float, default=None, help="Seconds after which it is stopped (default: never).")
+@click.option(
+    "--attempts",
+    type=int,
+    default=None,
+    help="How often it is attempted when it fails (default: as its graph was registered).",
+)
 @database_options
 @json_option
 def start(
-    graph: str, text: str, thread: str | None, key: str | None, url: str, space: str, schema: str | None, as_json: bool,
+    graph: str, text: str, thread: str | None, key: str | None, deadline: float | None, attempts: int | None,
+    url: str, space: str, schema: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Queue a run of GRAPH for a worker."""
     given = _json(sys.stdin.read() if text == "-" else text)
     with opened(url, space, schema) as runtime:
-        run = runtime.runs.start(graph, given, thread_id=thread, idempotency_key=key)
+        retry = None if attempts is None else RetryPolicy(max_attempts=attempts)
+        run = runtime.runs.start(graph, given, thread_id=thread, idempotency_key=key, deadline=deadline, retry=retry)
         if as_json:
             echo_json({"run_id": run.run_id, "thread_id": run.thread_id})
         else:

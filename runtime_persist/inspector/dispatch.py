@@ -42,7 +42,7 @@ _RUN = {
     "running": ("a live lease holds it", "nothing while the lease is renewed"),
     "starting": ("a live lease holds it", "nothing while the lease is renewed"),
     "cancelling": ("it takes no new work", "it ends as cancelled once it has stopped"),
-    "retry_wait": ("it waits for its next attempt", "it is queued when its time comes"),
+    "retry_wait": ("it waits for its next attempt", "a worker claims it for a new attempt when its time comes"),
     "created": ("it is not queued yet", "nothing"),
 }
 

@@ -81,6 +81,11 @@ class Child:
         self.ended()
         return value
 
+    def result_only(self) -> Any:
+        """Wait for what its program returns; the process may go on."""
+        (value,) = self.until("returned")
+        return value
+
     def outcome(self) -> tuple[Any, ...]:
         """Wait for ``("returned", value)`` or ``("raised", code, text, traceback)``."""
         while True:

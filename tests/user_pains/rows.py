@@ -29,6 +29,7 @@ class Pain(NamedTuple):
 GROUPS = {
     "A": "Ownership of a thread",
     "B": "Crashes and the order of writes",
+    "C": "Effects and their records",
     "E": "Growth and deletion",
     "F": "Connections, locks, loops",
     "G": "Values",
@@ -57,6 +58,25 @@ ROWS: dict[str, Pain] = {
             "saver/test_two_processes.py::test_a_stopped_owner_that_wakes_after_a_takeover_writes_nothing",
         ),
     ),
+    "A4": Pain(
+        "a worker claims a run again that it had lost before",
+        "Its name proves nothing, the epoch does: renewal, release, end, put, put_writes and journal of the attempt "
+        "before are `LeaseLost` and change no row; the lease is judged by the database's clock, in the transaction of "
+        "the write.",
+        (
+            "user_pains/test_a_leases.py::test_a4_the_same_worker_that_claims_again_is_not_the_one_it_was",
+            "concurrency/test_fence_rules.py::test_1_a_lease_that_runs_out_while_waiting_for_a_holder_that_changes_nothing_is_refused",
+        ),
+    ),
+    "A6": Pain(
+        "a run that crashes its worker each time",
+        "After three takeovers in a row without progress it is failed as `crash_loop`, its lease is gone, the thread "
+        "takes new work, and the inspector names each attempt with its worker.",
+        (
+            "worker/test_processes.py::test_a_run_that_kills_its_workers_ends_as_a_crash_loop",
+            "contract/test_claim_run.py::test_takeovers_without_progress_become_a_crash_loop_and_progress_begins_the_count_anew",
+        ),
+    ),
     "A8": Pain(
         "somebody edits a thread while its run works",
         "Edits, deletes and prunes are refused with `ThreadOwned`; a copy is whole; reads wait for nobody; the run's "
@@ -80,12 +100,34 @@ ROWS: dict[str, Pain] = {
         "What went through `@operation` is not done again, wherever the process dies; the state is right.",
         ("user_pains/test_b_crashes.py::test_b1_no_effect_is_repeated_after_a_kill_in_a_write",),
     ),
+    "B2": Pain(
+        "a crash before the first checkpoint was durable",
+        "What was accepted is a row: it is found as admitted, with its input and without a checkpoint, and finished by "
+        "another worker. The same key twice is one run; what was never submitted is unknown.",
+        (
+            "user_pains/test_b_admission.py::test_b2_a_run_whose_worker_died_before_its_first_checkpoint_is_finished_with_its_input",
+        ),
+    ),
     "B3": Pain(
         "cancelled in the middle of a parallel step",
         "What was cancelled is shown, what was done is kept, and only the rest runs again, in every durability mode.",
         (
             "user_pains/test_b_crashes.py::test_b3_a_cancelled_parallel_step_shows_what_was_cancelled_and_keeps_the_rest",
         ),
+    ),
+    "B7": Pain(
+        "recovery starts in the process that is running the workflow",
+        "A live run is never adopted, by whatever process: its body is entered once. A dead one is taken over once.",
+        (
+            "worker/test_in_process.py::test_its_own_live_run_is_not_adopted",
+            "worker/test_processes.py::test_a_killed_workers_run_is_finished_by_another",
+        ),
+    ),
+    "C7": Pain(
+        "ids made anew after a recovery",
+        "Run, operations and idempotency keys are those of the first attempt, with their first time stamps; the "
+        "inspector shows one run with two attempts.",
+        ("user_pains/test_c_identity.py::test_c7_a_recovery_elsewhere_has_the_ids_and_keys_of_the_first_attempt",),
     ),
     "E1": Pain(
         "long chats and big static data, stored again at every step",
@@ -369,6 +411,17 @@ ROWS: dict[str, Pain] = {
             "importing/test_graphs.py::test_a_thread_that_waits_for_an_answer_goes_on_here",
             "importing/test_graphs.py::test_queued_sends_run_here_and_results_that_were_there_are_not_made_again",
             "migration/test_schema.py::test_a_newer_major_is_refused_before_anything_is_written",
+        ),
+    ),
+    "J2": Pain(
+        "old and new workers on one queue in a rolling deployment",
+        "A worker leaves a run of another version of its graph alone: no attempt is counted, nothing is written, and "
+        "it does not ask again before its next look. A worker with that version, or one that accepts it, finishes it.",
+        (
+            "user_pains/test_j_versions.py::test_j2_an_old_worker_leaves_a_run_of_the_new_release_alone_and_a_new_one_finishes_it",
+            "worker/test_versions.py::test_a_worker_of_another_version_changes_nothing_at_all",
+            "worker/test_versions.py::test_a_worker_that_leaves_runs_alone_waits_between_its_looks",
+            "worker/test_versions.py::test_a_new_version_adopts_the_runs_of_those_it_says_it_is_compatible_with",
         ),
     ),
     "K1": Pain(

@@ -1,10 +1,14 @@
 """Real worker processes: killed, stopped, told to end, and crashing again and again."""
 
 import signal
+import subprocess
+import sys
 
 import pytest
 
+from runtime_persist.engine import run as flow
 from runtime_persist.errors import RunFailed
+from runtime_persist.inspector import load_bundle
 from tests.fixtures.raw import wait_until
 from tests.support import programs
 from tests.support.graphs import chain, says
@@ -72,6 +76,39 @@ def test_sigterm_drains_and_queues_the_run_again_at_its_last_step(runtime, run, 
     assert attempts(raw) == [("initial", "yielded", 1), ("resume", "succeeded", 2)]
 
 
+def test_a_second_sigterm_waits_for_nobody_and_leaves_the_lease_to_run_out(runtime, run, shared_url, fork, raw):
+    first = in_node(fork(programs.worker, shared_url, on_sigterm=True))
+    for _ in range(2):
+        first.send(signal.SIGTERM)
+        first.until("stopping")
+    assert [what for what, _ in first.result_only()] == ["claimed", "abandoned"]
+    before = raw.dump()
+    assert (run.record().status, run.record().phase) == ("running", "active")
+    first.give_the_word("late")  # the node returns at last: nothing of it is stored
+    assert first.ended() == 0
+    assert raw.dump() == before
+    run_out(raw)
+    in_node(fork(programs.worker, shared_url)).give_the_word("second")
+    assert run.result(timeout=30)["log"] == ["second", "after"]
+    assert attempts(raw) == [("initial", "lost", 1), ("takeover", "succeeded", 2)]
+
+
+def test_a_drain_that_takes_too_long_ends_the_command_with_success(runtime, shared_url):
+    runtime.bind(chain({"hangs": says("x")}), name="hanging")
+    run = runtime.runs.start("hanging", {"log": []}, thread_id="t")
+    command = [sys.executable, "-m", "runtime_persist.cli", "worker", "tests.support.graphs_registry:hanging"]
+    command += ["--poll", "0.02", "--drain-timeout", "0.1", "--url", shared_url]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as worker:
+        for line in worker.stderr:
+            if "in node" in line:
+                break
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(30) == 0
+        assert "abandoned" in worker.stderr.read()
+    record = run.record()
+    assert (record.status, record.phase, record.attempt_no) == ("running", "active", 1)
+
+
 def test_a_run_that_kills_its_workers_ends_as_a_crash_loop(runtime, run, shared_url, fork, raw):
     """User pain A6: after three takeovers without progress it fails, and the thread is free again."""
     for _ in range(4):
@@ -83,10 +120,12 @@ def test_a_run_that_kills_its_workers_ends_as_a_crash_loop(runtime, run, shared_
     with pytest.raises(RunFailed, match="crash_loop"):
         run.result(timeout=30)
     assert [row[0] for row in attempts(raw)] == ["initial", *["takeover"] * 3]
-    assert len({row["worker_id"] for row in raw.rows("SELECT worker_id FROM rp_attempts")}) == 4
-    again = runtime.runs.start("g", {"log": []}, thread_id="t")
+    bundle = flow(load_bundle(runtime.engine, runtime.checkpointer.serde, run.run_id))
+    assert len({attempt.worker_id for attempt in bundle.attempts}) == 4
+    assert (bundle.run.phase, bundle.run.error_code) == ("released", "crash_loop")
+    again = runtime.runs.start("g", {"log": ["other"]}, thread_id="t")
     in_node(ended).give_the_word("works")
-    assert again.result(timeout=30)["log"] == ["works", "after"]
+    assert again.result(timeout=30)["log"] == ["other", "works", "after"]
 
 
 def test_two_workers_share_the_runs_and_none_is_executed_twice(runtime, shared_url, fork, raw):
