@@ -6,12 +6,11 @@ import sys
 from importlib import import_module
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from runtime_persist.adapters.workflow.importing import ImportReport, import_threads
 from runtime_persist.adapters.workflow.importing import Progress as Step
 from runtime_persist.cli.options import database_options, echo_json, json_option, opened
+from runtime_persist.cli.progress import bar
 
 
 @click.command("import")
@@ -44,11 +43,11 @@ def import_command(
     sys.path.insert(0, "")
     for module in modules:
         import_module(module)
-    with opened(url, space, schema) as runtime, _bar() as bar:
-        task = bar.add_task("", total=None)
+    with opened(url, space, schema) as runtime, bar() as shown:
+        task = shown.add_task("", total=None)
 
         def tell(step: Step) -> None:
-            bar.update(task, completed=step.done, total=step.total, description=step.thread_id)
+            shown.update(task, completed=step.done, total=step.total, description=step.thread_id)
 
         report = import_threads(
             runtime.checkpointer, source, threads=threads or None, schema=from_schema, progress=tell
@@ -56,11 +55,6 @@ def import_command(
     _print(report, as_json=as_json)
     if report.failed:
         raise next(iter(report.failed.values()))
-
-
-def _bar() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True))
 
 
 def _print(report: ImportReport, *, as_json: bool) -> None:

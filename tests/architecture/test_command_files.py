@@ -48,6 +48,7 @@ GUARDS = {
     "answer_question": "control",
     "resolve_unknown": "control",
     "expire_delete_marks": "control",
+    "collect_content": "control",
     "put_thread_checkpoint": "thread",
     "put_thread_writes": "thread",
     "replace_thread_checkpoint": "thread",

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from runtime_persist.commands.answer_question import AnswerQuestion
+from runtime_persist.commands.collect_content import CollectContent
 from runtime_persist.commands.copy_thread import CopyThread
 from runtime_persist.commands.create_space import CreateSpace
 from runtime_persist.commands.delete_runs_checkpoints import DeleteRunsCheckpoints
@@ -117,6 +118,20 @@ def an_old_mark(stage: Stage) -> Prepared:
     """Of a thread that was deleted; no mark is kept at all."""
     acts.commit(stage, a_deletion(stage).command)
     return Prepared(ExpireDeleteMarks(kept_us=0, rows_max=1_000, **base(stage)))
+
+
+def unused_content(stage: Stage) -> Prepared:
+    """Of a checkpoint that was replaced by another one; what is marked is removed at once, and one piece is in use."""
+    first = acts.put(stage, None)
+    acts.commit(stage, first)
+    row = replace(acts.checkpoint_row(stage, None, "other state"), checkpoint_id=first.row.checkpoint_id)
+    acts.commit(stage, ReplaceThreadCheckpoint(row=row, **acts.thread(stage)))
+    used = {blob.address for blob in row.blobs}
+    unused = tuple(sorted({blob.address for blob in first.row.blobs} - used))
+    found = {"owner": stage.engine.owner, "seen_us": 2**62, "unused": unused}
+    acts.commit(stage, CollectContent(window_us=2**61, used=tuple(used), **found, **base(stage)))
+    command = CollectContent(window_us=0, used=tuple(used), **found, **base(stage))
+    return Prepared(command, {"unused": unused, "used": used})
 
 
 def a_copy(stage: Stage) -> Prepared:
@@ -243,6 +258,16 @@ def is_forgotten(stage: Stage, prepared: Prepared, committed: bool) -> None:
     assert acts.check(stage)["threads"] == []
 
 
+def is_collected(stage: Stage, prepared: Prepared, committed: bool) -> None:
+    """Nothing that is referred to is missing (an invariant), and sent again under another id it finds nothing to do."""
+    scenarios.again(stage, prepared, committed)
+    command: Any = prepared.command
+    there = {bytes(row["address"]) for row in acts.check(stage)["blobs"]}
+    assert not there & set(prepared.facts["unused"])
+    assert there >= prepared.facts["used"]
+    assert acts.commit(stage, replace(command, **base(stage))).result["removed"] == 0
+
+
 def is_copied(stage: Stage, prepared: Prepared, committed: bool) -> None:
     """The copy's operation is unknown: an effect of the source never fires again there."""
     scenarios.again(stage, prepared, committed)
@@ -292,6 +317,7 @@ CONTROL = (
     Scenario("resolve_unknown", a_resolution, goes_on, scenarios.receipts),
     Scenario("delete_thread", a_deletion, is_deleted, scenarios.receipts),
     Scenario("expire_delete_marks", an_old_mark, is_forgotten, scenarios.receipts),
+    Scenario("collect_content", unused_content, is_collected, scenarios.receipts),
     Scenario("copy_thread", a_copy, is_copied, scenarios.receipts),
     Scenario("import_thread", an_import, is_imported, scenarios.receipts),
     Scenario("prune_thread", a_pruning, is_pruned, scenarios.receipts),

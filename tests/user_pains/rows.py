@@ -158,9 +158,11 @@ ROWS: dict[str, Pain] = {
     "E7": Pain(
         "rows stay when a thread is deleted",
         "No row of any table names the thread, its runs or its operations; threads with similar ids are whole; the "
-        "space of its rows is used again; deleting twice is no error. Content is shared by address and stays.",
+        "space of its rows is used again; deleting twice is no error. Content, which threads share, is collected: what "
+        "no row refers to is removed a day later, in pages and results of operations too, and what others share stays.",
         (
             "user_pains/test_e_sizes.py::test_e7_deleting_a_thread_leaves_no_row_of_it_and_its_neighbours_whole",
+            "user_pains/test_e_sizes.py::test_e7_collecting_removes_the_content_of_a_deleted_thread_and_keeps_what_others_share",
             "user_pains/test_e_sizes.py::test_e7_the_space_of_deleted_rows_is_used_again",
             "contract/test_delete_thread.py::test_nothing_of_the_thread_stays_but_its_mark",
         ),

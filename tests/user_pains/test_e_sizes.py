@@ -12,8 +12,11 @@ import pytest
 from langgraph.graph import START, StateGraph
 
 from runtime_persist import operation
+from runtime_persist.contentstore import unpack
 from runtime_persist.errors import ThreadDeleted, ValueTooLarge
+from runtime_persist.model.payload import PayloadRef
 from tests.support.checkpoints import Steps, at, new_checkpoint
+from tests.support.collecting import later, whole
 from tests.support.graphs import asks, chain, config, nested, resume, says
 
 CAP = 64_000_000
@@ -155,6 +158,36 @@ def test_e7_deleting_a_thread_leaves_no_row_of_it_and_its_neighbours_whole(runti
         found = graph.invoke(resume("because"), config(thread_id))["log"]
         assert f"noted said in <{thread_id}>" in found
         assert found[-2:] == ["because", "after"]
+
+
+def said_in(raw, thread_id):
+    """How many pieces of content hold what was said in a thread."""
+    contents = [unpack(bytes(row["content"])) for row in raw.rows("SELECT content FROM rp_blobs")]
+    return sum(f"said in <{thread_id}>".encode() in content for content in contents)
+
+
+def test_e7_collecting_removes_the_content_of_a_deleted_thread_and_keeps_what_others_share(runtime, raw, cli):
+    graph = everything(runtime)
+    shared = [f"{n} shared " * 60 for n in range(200)]  # so many that its reference lies in pages
+    for thread_id in ("t10", "t1"):
+        own = [f"{n} said in <{thread_id}> " * 2_000 for n in range(20)]
+        assert graph.invoke({"log": [*own, *shared]}, config(thread_id))["__interrupt__"]
+    (result,) = raw.rows("SELECT result FROM rp_operations WHERE thread_id = ?", "t1")
+    assert PayloadRef.decoded(bytes(result["result"])).inline is None
+    others = said_in(raw, "t10")
+    assert others == said_in(raw, "t1") > 20
+
+    runtime.checkpointer.delete_thread("t1")
+    assert "removed 0 of" in cli("db", "collect").stdout
+    assert said_in(raw, "t1") > 20, "a day has to go by"
+    later(raw, 25, runtime.checkpointer)
+    assert "removed 0 of" not in cli("db", "collect").stdout
+    assert (said_in(raw, "t1"), said_in(raw, "t10")) == (0, others)
+    whole(runtime.checkpointer)
+    assert "removed 0 of" in cli("db", "collect").stdout, "nothing is left to do"
+    found = graph.invoke(resume("because"), config("t10"))["log"]
+    assert found[20:220] == shared
+    assert found[-2:] == ["because", "after"]
 
 
 def test_e7_the_space_of_deleted_rows_is_used_again(runtime, raw):

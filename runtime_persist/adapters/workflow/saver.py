@@ -20,7 +20,7 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
 )
 
-from runtime_persist.adapters.workflow import delta, reading, upkeep, writing
+from runtime_persist.adapters.workflow import collecting, delta, reading, upkeep, writing
 from runtime_persist.adapters.workflow.core import SaverContext, SaverCore
 from runtime_persist.adapters.workflow.values import allowing, for_graph, metadata_names, serializer_for
 from runtime_persist.engine import Engine, OwnedRun, arun, run
@@ -29,7 +29,7 @@ from runtime_persist.model import limits
 from runtime_persist.model.ids import thread_id_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.serde.base import SerializerProtocol
     from langgraph.pregel import Pregel
 
+    from runtime_persist.adapters.workflow.collecting import CollectedContent, CollectProgress
     from runtime_persist.engine.lease import Lease
 
 _CONCURRENCY = ("optimistic", "unsafe")
@@ -376,6 +377,41 @@ class WorkflowCheckpointAdapter(BaseCheckpointSaver[str]):
     async def aexpire_delete_marks(self, *, days: float = limits.DELETE_MARKS_KEPT_DAYS) -> int:
         """Do :meth:`expire_delete_marks` from an event loop."""
         return await arun(upkeep.expire_delete_marks(self.context, days))
+
+    def collect_content(
+        self,
+        *,
+        hours: float = limits.COLLECT_HOURS,
+        progress: Callable[[CollectProgress], None] = lambda _: None,
+    ) -> CollectedContent:
+        """Remove stored content of this space that no checkpoint, write, run or operation refers to any more.
+
+        Threads share content, so deleting and pruning leave it. Call this once a day (``runtime-persist db collect``):
+        what nobody refers to is marked, and a later call removes it if that is still so after ``hours``. Any number of
+        processes may do so, and others may write meanwhile. All rows are read, as of one moment; in memory are 16
+        bytes for each piece of content that is referred to.
+
+        Args:
+            hours: how long content is marked before it is removed, by the database's clock; not less than 2, for a
+                writer may rely on what it saw stored for an hour.
+            progress: called as rows were read, from any thread.
+
+        Raises:
+            InvalidInput: ``hours`` is no number from 2 to 876,000.
+            CheckpointCorrupt, UnknownFormat: a reference cannot be read, so nobody can tell what is in use; nothing
+                was removed.
+
+        """
+        return run(collecting.collect(self.context, hours, progress))
+
+    async def acollect_content(
+        self,
+        *,
+        hours: float = limits.COLLECT_HOURS,
+        progress: Callable[[CollectProgress], None] = lambda _: None,
+    ) -> CollectedContent:
+        """Do :meth:`collect_content` from an event loop."""
+        return await arun(collecting.collect(self.context, hours, progress))
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
