@@ -56,4 +56,8 @@ FILES = {
     "E1, a file of 0.5 MB: bytes": Bound(720_000, 720_000, goal=1_000_000),
     "E1, one more thread with that file: bytes": Bound(300_000, 300_000, goal=1_000_000),
 }
-BOUNDS = COUNTS | CHAT | FILES
+WORK = {
+    f"{name}: work in a thread of 2,000 over one of 100": Bound(1.1, 1.1, goal=1.2)
+    for name in ("get_tuple", "put", "put_writes", "list of 10")
+}
+BOUNDS = COUNTS | CHAT | FILES | WORK

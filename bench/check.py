@@ -6,20 +6,34 @@ import asyncio
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from bench.bounds import BOUNDS, STATEMENTS, TRIPS
 from bench.chat import DICT, STR, chat, files
 from bench.counting import counting
-from bench.databases import size_of_rows
+from bench.databases import is_postgresql, rows_read, size_of_rows
+from bench.growth import grown, prepare
 from bench.loads import KB, Chat
 from bench.report.tables import Table
-from bench.savers import POSTGRESQL, SQLITE
+from bench.savers import BY_KEY, POSTGRESQL, SQLITE, Open
 from bench.storage import exponent
 from runtime_persist import Runtime
 from runtime_persist.testing.postgres import PostgresServer
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _FEW, _HALF, _TURNS = 25, 50, 100
 _HISTORY = 200
+_LENGTHS = (100, 2_000)
+_REPEATED = 30
+"""Operations of one PostgreSQL session: what opening a saver reads is little beside them."""
+_WORK: dict[str, Callable[[Any, Chat], Any]] = {
+    "get_tuple": lambda saver, chat_: saver.get_tuple(chat_.latest),
+    "put": lambda saver, chat_: saver.put(*chat_.put()),
+    "put_writes": lambda saver, chat_: saver.put_writes(*chat_.writes(1)),
+    "list of 10": lambda saver, chat_: list(saver.list(chat_.latest, limit=10)),
+}
 
 
 @dataclass(frozen=True)
@@ -102,6 +116,39 @@ async def file_sizes(where: str, database: str) -> list[Finding]:
     ]
 
 
+async def work(where: str, database: str) -> list[Finding]:
+    """Compare the work of an operation in a long thread with the same in a short one.
+
+    The work is steps of SQLite's virtual machine; on PostgreSQL rows and index entries read.
+    """
+    with Runtime.open(where) as runtime:
+        filled = Open(BY_KEY["sqlite-async"], where, runtime.checkpointer, runtime)
+        await prepare(filled, others=0)
+        chats = {
+            (name, length): await grown(filled, f"{name} {length}", length) for name in _WORK for length in _LENGTHS
+        }
+    found = []
+    for name, operate in _WORK.items():
+        spent = {length: await _spent(where, operate, chats[name, length]) for length in _LENGTHS}
+        ratio = spent[_LENGTHS[1]] / spent[_LENGTHS[0]]
+        found.append(Finding(f"{name}: work in a thread of {_LENGTHS[1]:,} over one of {_LENGTHS[0]}", database, ratio))
+    return found
+
+
+async def _spent(where: str, operate: Callable[[Any, Chat], Any], chat_: Chat) -> int:
+    if is_postgresql(where):
+        before = await rows_read(where)
+        with Runtime.open(where) as runtime:
+            for _ in range(_REPEATED):
+                operate(runtime.checkpointer, chat_)
+        return await rows_read(where) - before
+    with counting(where) as (counted_where, counted), Runtime.open(counted_where) as runtime:
+        operate(runtime.checkpointer, chat_)
+        counted.reset()
+        operate(runtime.checkpointer, chat_)
+        return counted.steps
+
+
 def everything() -> list[Finding]:
     """Check both databases (raises PostgresNotFound where there is no PostgreSQL)."""
     found = []
@@ -109,11 +156,12 @@ def everything() -> list[Finding]:
         for database in (SQLITE, POSTGRESQL):
             places = [
                 str(Path(folder) / f"{number}.db") if database == SQLITE else server.create_database()
-                for number in range(4)
+                for number in range(5)
             ]
             found += trips(places[0], database)
             found += asyncio.run(chat_sizes(places[1], places[2], database))
             found += asyncio.run(file_sizes(places[3], database))
+            found += asyncio.run(work(places[4], database))
     return found
 
 

@@ -19,11 +19,18 @@ class Statements:
     def __init__(self, proxy: PostgresProxy | None = None) -> None:
         self._proxy = proxy
         self.texts: list[str] = []
+        self.steps = 0  # of SQLite's virtual machine: the work of a statement, whatever the machine
 
     def reset(self) -> None:
         self.texts.clear()
+        self.steps = 0
         if self._proxy is not None:
             self._proxy.reset()
+
+    def step(self) -> int:
+        """Count one step (SQLite calls it, and goes on when it returns 0)."""
+        self.steps += 1
+        return 0
 
     @property
     def statements(self) -> int:
@@ -49,6 +56,7 @@ def on_sqlite() -> Iterator[Statements]:
     def traced(*given, **named):
         connection = connect(*given, **named)
         connection.set_trace_callback(counted.texts.append)
+        connection.set_progress_handler(counted.step, 1)
         return connection
 
     sqlite3.connect = traced

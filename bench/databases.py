@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import sqlite3
@@ -25,6 +26,13 @@ _KEYS = {
         WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' AND c.pk > 0""",
 }
 _NUMBER_BYTES = 8
+_GLANCE_SECONDS = 0.01
+_OTHER_SESSIONS = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"""
+_ROWS_READ = """
+    SELECT (SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0) FROM pg_stat_user_tables)
+         + (SELECT coalesce(sum(idx_tup_read), 0) FROM pg_stat_user_indexes)"""
 
 
 def is_postgresql(where: str) -> bool:
@@ -67,6 +75,16 @@ async def size_of_rows(where: str) -> int:
         lengths = " + ".join(_length(name, kind, postgresql=is_postgresql(where)) for name, kind in columns.items())
         total += int((await run(where, f'SELECT coalesce(sum({lengths}), 0) FROM "{table}"'))[0][0])  # noqa: S608
     return total
+
+
+async def rows_read(where: str) -> int:
+    """Return how many rows and index entries a PostgreSQL database has read since it was made.
+
+    A session's numbers arrive when it ends, so this waits for all other sessions to end.
+    """
+    while (await run(where, _OTHER_SESSIONS))[0][0]:  # noqa: ASYNC110 (another process ends them)
+        await asyncio.sleep(_GLANCE_SECONDS)
+    return int((await run(where, _ROWS_READ))[0][0])
 
 
 async def columns_of(where: str) -> dict[str, dict[str, str]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bench import check
-from bench.bounds import BOUNDS, CHAT, COUNTS, FILES, STATEMENTS
+from bench.bounds import BOUNDS, CHAT, COUNTS, FILES, STATEMENTS, WORK
 from bench.savers import POSTGRESQL, SQLITE
 
 
@@ -56,6 +56,12 @@ def test_the_bytes_of_threads_with_one_big_file_stay_within_their_bounds(databas
     found = asyncio.run(check.file_sizes(new_place(), database))
     assert exceeded(found) == {}
     assert names(found) == set(FILES)
+
+
+def test_an_operation_in_a_long_thread_is_no_more_work_than_in_a_short_one(database, new_place):
+    found = asyncio.run(check.work(new_place(), database))
+    assert exceeded(found) == {}
+    assert names(found) == set(WORK)
 
 
 def test_what_is_over_its_bound_is_found():
