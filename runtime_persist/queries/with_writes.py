@@ -29,6 +29,8 @@ _KIND: dict[str, Any] = {
 
 def _both(target: CTE) -> CompoundSelect[Any]:
     """Return the checkpoint that ``target`` names and its writes, as rows of one shape."""
+    # A value and not a table to join: SQLite would read all writes of the thread and then look which are the target's.
+    named = select(target.c.checkpoint_id).scalar_subquery()
     row: Select[Any] = select(
         literal_column(str(_ROW)).label("kind"),
         *(_C[name] for name in ("thread_id", "checkpoint_ns", "checkpoint_id", "fingerprint", *_OF_ROW)),
@@ -37,7 +39,7 @@ def _both(target: CTE) -> CompoundSelect[Any]:
         _C.space == bind(_C.space),
         _C.thread_id == bind(_C.thread_id),
         _C.checkpoint_ns == bind(_C.checkpoint_ns),
-        _C.checkpoint_id == target.c.checkpoint_id,
+        _C.checkpoint_id == named,
         _C.hidden == literal_column("0"),
     )
     its: Select[Any] = select(
@@ -49,7 +51,7 @@ def _both(target: CTE) -> CompoundSelect[Any]:
         _W.space == bind(_W.space),
         _W.thread_id == bind(_W.thread_id),
         _W.checkpoint_ns == bind(_W.checkpoint_ns),
-        _W.checkpoint_id == target.c.checkpoint_id,
+        _W.checkpoint_id == named,
     )
     return row.union_all(its)
 
