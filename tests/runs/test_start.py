@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from runtime_persist import RetryPolicy
 from runtime_persist.errors import (
     IdempotencyMismatch,
     IllegalTransition,
@@ -28,6 +29,15 @@ async def test_a_started_run_is_queued_with_its_input(runtime, graph, way):
     assert (record.attempt_no, record.epoch, record.phase) == (0, 0, "released")
     assert record == await way(runtime.runs, "get", run.run_id)
     assert runtime.runs.handle(run.run_id).thread_id == "t"
+
+
+async def test_a_run_has_the_deadline_and_the_policy_it_was_started_with(runtime, graph, way, raw):
+    policy = RetryPolicy(max_attempts=5)
+    run = await way(runtime.runs, "start", "g", {}, deadline=60, retry=policy)
+    record = await way(run, "record")
+    assert record.deadline_us == record.created_us + 60_000_000
+    assert (record.failures, record.next_attempt_us) == (0, None)
+    assert raw.value("SELECT retry_policy FROM rp_runs") == policy.encoded()
 
 
 async def test_without_a_thread_id_each_run_has_a_thread_of_its_own(runtime, graph, way):

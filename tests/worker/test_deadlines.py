@@ -9,6 +9,13 @@ import pytest
 from runtime_persist import RetryPolicy
 from runtime_persist.errors import InvalidInput, RunFailed
 from tests.support.graphs import asks, chain, fails, resume, says
+from tests.support.way import SYNC
+
+
+@pytest.fixture
+def way():
+    """The sync way alone: what is asked for in either way is the same row, and that is what workers see."""
+    return SYNC
 
 
 def pass_deadlines(raw):

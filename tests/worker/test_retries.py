@@ -6,8 +6,15 @@ from runtime_persist import RetryPolicy
 from runtime_persist.errors import InvalidInput, ResultPending, RunFailed
 from runtime_persist.worker import RegisteredGraph
 from tests.support.graphs import chain, fails, says
+from tests.support.way import SYNC
 
 SOON = RetryPolicy(max_attempts=3, backoff=0)
+
+
+@pytest.fixture
+def way():
+    """The sync way alone: what is asked for in either way is the same row, and that is what workers see."""
+    return SYNC
 
 
 def failing(times, error=ValueError):

@@ -9,9 +9,16 @@ from runtime_persist.errors import InvalidInput
 from runtime_persist.worker import RegisteredGraph, Worker
 from tests.support.graphs import asks, chain, fanned, nested, resume, says
 from tests.support.leases import run_out
+from tests.support.way import SYNC
 
 V1 = {"b": says("b of 1")}
 V2 = {"b2": says("b of 2"), "c": says("c")}
+
+
+@pytest.fixture
+def way():
+    """The sync way alone: what is asked for in either way is the same row, and that is what workers see."""
+    return SYNC
 
 
 def v1(**options):
