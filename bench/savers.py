@@ -200,7 +200,8 @@ class Lab:
         """Return a new empty database: a URL or a file path."""
         if database == POSTGRESQL:
             # The unix socket: what is measured is the saver, not this machine's TCP.
-            return self.server.socket_dsn(self.server.create_database().rsplit("/", 1)[1])
+            server = self.postgresql()
+            return server.socket_dsn(server.create_database().rsplit("/", 1)[1])
         self._files += 1
         return str(self.folder / f"{self._files}.db")
 
