@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, overload
 from weakref import WeakValueDictionary
@@ -38,6 +38,11 @@ class Parcel(Sequence[Blob]):
         self._new = new
         self._left_out = left_out
 
+    def __reduce__(self) -> tuple[Callable[[list[Blob]], Parcel], tuple[list[Blob]]]:
+        """Bring everything to another process, which knows of nothing."""
+        left_out = [Blob(address, len(content), pack(content)) for address, content in self._left_out.items()]
+        return _parcel_of, ([*self._opened(), *left_out],)
+
     def _opened(self) -> list[Blob]:
         if self._left_out and self._known.losses() != self._losses:
             for address, content in self._left_out.items():
@@ -57,6 +62,10 @@ class Parcel(Sequence[Blob]):
     def __getitem__(self, at: slice) -> list[Blob]: ...
     def __getitem__(self, at: int | slice) -> Blob | list[Blob]:
         return self._opened()[at]
+
+
+def _parcel_of(blobs: list[Blob]) -> Parcel:
+    return Parcel(KnownAddresses(), 0, {blob.address: blob for blob in blobs}, {})
 
 
 @dataclass(slots=True)

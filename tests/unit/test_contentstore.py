@@ -1,6 +1,7 @@
 """Content comes back as it was given, or is said to be corrupt; never anything else."""
 
 import hashlib
+import pickle
 import random
 import time
 
@@ -249,6 +250,18 @@ def test_nothing_is_known_before_it_is_committed():
     assert len(sent) == len(writer.blobs()) > 3
     store.forget()
     assert store.put(lines(50))[0] == ref  # the reference does not depend on what is known
+
+
+def test_a_command_takes_everything_to_another_process():
+    store = Store()
+    _, sent = store.put(lines(50))
+    writer = store.content.writer()
+    writer.put("msgpack", ormsgpack.packb([*lines(50), "new" * 100]), 128)
+    brought = writer.blobs()
+    assert len(brought) == 1
+    taken = pickle.loads(pickle.dumps(brought))  # noqa: S301 (its own bytes)
+    assert len(taken) == len(sent) + 1
+    assert set(store.stored) | {brought[0].address} >= {blob.address for blob in taken}
 
 
 def test_what_was_read_is_not_sent():
