@@ -1,4 +1,4 @@
-"""run start | list | show | result | cancel."""
+"""run start | list | show | result | cancel | now."""
 
 from __future__ import annotations
 
@@ -112,6 +112,15 @@ def cancel(run_id: str, url: str, space: str, schema: str | None) -> None:
     """Ask for a run to stop, and print its status."""
     with opened(url, space, schema, auto_setup=False) as runtime:
         click.echo(runtime.runs.cancel(run_id))
+
+
+@run_group.command()
+@click.argument("run_id")
+@database_options
+def now(run_id: str, url: str, space: str, schema: str | None) -> None:
+    """Move a queued run to the front of the queue, or end its wait for a retry; print its status."""
+    with opened(url, space, schema, auto_setup=False) as runtime:
+        click.echo(runtime.runs.now(run_id))
 
 
 def _json(text: str) -> Any:

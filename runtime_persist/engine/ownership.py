@@ -28,6 +28,7 @@ from runtime_persist.model.ids import new_id
 from runtime_persist.model.keys import fingerprint
 from runtime_persist.model.lease import EMPTY_DOMAIN_SET, MANUAL_GRAPH, ExecutionLease
 from runtime_persist.model.payload import Blob, PayloadRef
+from runtime_persist.model.states import Control
 from runtime_persist.model.text import redacted, said_by, storable
 from runtime_persist.queries import checkpoints as checkpoint_queries
 
@@ -191,7 +192,8 @@ def own(
         ttl=engine.lease_ttl,
         max_value_bytes=engine.max_value_bytes,
     )
-    owned.ends_in(taken.get("deadline_in_us"))
+    if taken.get("control", Control.OPEN) == Control.OPEN:
+        owned.ends_in(taken.get("deadline_in_us"))
     engine.heartbeats.add(owned)
     return owned
 

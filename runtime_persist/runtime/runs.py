@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from runtime_persist.commands.answer_question import AnswerQuestion
+from runtime_persist.commands.move_to_front import MoveToFront
 from runtime_persist.commands.request_stop import RequestStop
 from runtime_persist.commands.resolve_unknown import ResolveUnknown
 from runtime_persist.engine import Engine, Flow, arun, ownership, run
@@ -87,6 +88,14 @@ class Run:
     async def acancel(self) -> str:
         """Do :meth:`cancel` from an event loop."""
         return await self._runs.acancel(self.run_id)
+
+    def now(self) -> str:
+        """Let the run come next; see :meth:`Runs.now`."""
+        return self._runs.now(self.run_id)
+
+    async def anow(self) -> str:
+        """Do :meth:`now` from an event loop."""
+        return await self._runs.anow(self.run_id)
 
 
 class Runs:
@@ -172,6 +181,22 @@ class Runs:
     async def acancel(self, run_id: str) -> str:
         """Do :meth:`cancel` from an event loop."""
         return await arun(self._cancel(run_id))
+
+    def now(self, run_id: str) -> str:
+        """Move a queued run to the front of the queue, or end a run's wait for its retry; return its status.
+
+        It still waits for a free slot, and for older open runs of its thread.
+
+        Raises:
+            RunNotFound: there is no such run.
+            IllegalTransition: it waits for no worker.
+
+        """
+        return run(self._now(run_id))
+
+    async def anow(self, run_id: str) -> str:
+        """Do :meth:`now` from an event loop."""
+        return await arun(self._now(run_id))
 
     def result(self, run_id: str, *, timeout: float | None = None) -> Any:
         """Wait for a run's result.
@@ -322,6 +347,13 @@ class Runs:
         except NothingToClaim:
             return str((yield from self._row(run_id))["status"])
         return (yield from ownership.cancel(engine, owned, row["stop_reason"] or "cancel"))
+
+    def _now(self, run_id: str) -> Flow[str]:
+        engine = self._engine
+        receipt = yield engine.coordinator.commit(
+            MoveToFront(space=engine.space, command_id=new_id(), actor="user", run_id=run_id),
+        )
+        return str(receipt.result["status"])
 
     def _result(self, run_id: str, timeout: float | None) -> Flow[Any]:
         deadline = None if timeout is None else time.monotonic() + timeout

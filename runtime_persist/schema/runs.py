@@ -49,7 +49,7 @@ runs = Table(
     words("error_summary", null=True),
     key("observed_state", null=True),
     number("created_us"),
-    number("queued_us", null=True),
+    number("queued_us", null=True),  # its place in the queue (negative: moved to the front then)
     number("finished_us", null=True),
     number("updated_us"),
     one_of("status", RunStatus),

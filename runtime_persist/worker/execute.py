@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 from langgraph.runtime import RunControl
@@ -91,12 +92,13 @@ class Task:
         A graph that is asked to drain stops at its next step, but a node may wait for something that never comes.
         """
         loop = self._loop
-        if loop is None or loop.is_closed():
+        if loop is None:
             return
-        if self.owned.error is not None:
-            loop.call_soon_threadsafe(self._cancel)
-        elif reason == "deadline":
-            loop.call_soon_threadsafe(loop.call_later, self._stop_grace_seconds, self._cancel)
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile: there is nothing left to cancel
+            if self.owned.error is not None:
+                loop.call_soon_threadsafe(self._cancel)
+            elif reason == "deadline":
+                loop.call_soon_threadsafe(loop.call_later, self._stop_grace_seconds, self._cancel)
 
     def _cancel(self) -> None:
         if self._graph_runs is not None:

@@ -45,6 +45,7 @@ GUARDS = {
     "start_run": "control",
     "request_stop": "control",
     "mark_lost": "control",
+    "move_to_front": "control",
     "answer_question": "control",
     "resolve_unknown": "control",
     "expire_delete_marks": "control",

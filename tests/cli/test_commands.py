@@ -9,7 +9,7 @@ from runtime_persist import Runtime
 from runtime_persist.cli.main import EXIT_CODES, main
 from runtime_persist.errors import RuntimePersistError
 from tests.fixtures.raw import PostgresRaw
-from tests.support.graphs import chain, fails, says
+from tests.support.graphs import asks, chain, fails, says
 
 REGISTRY = "tests.support.graphs_registry:registry"
 
@@ -96,7 +96,7 @@ def test_inspect_shows_the_story_and_its_json_the_facts(cli, run_id):
 
 
 def test_inspect_shows_why_a_run_waits(cli, runtime):
-    runtime.bind(chain({"node": says("x")}), name="asking")
+    runtime.bind(chain({"ask": asks("why?")}), name="asking")
     run = runtime.runs.start("asking", {"log": []}, thread_id="t")
     worked(cli)
     assert "why?" in cli("inspect", run.run_id).stdout
@@ -179,3 +179,18 @@ def test_the_printed_sql_makes_the_tables(empty_url):
     current = CliRunner().invoke(main, ["db", "current", "--url", empty_url], catch_exceptions=False)
     upgraded = CliRunner().invoke(main, ["db", "upgrade", "--url", empty_url], catch_exceptions=False)
     assert current.stdout == upgraded.stdout
+
+
+def test_a_run_is_started_with_a_deadline_and_attempts_and_moved_to_the_front(cli, runtime):
+    runtime.bind(chain({"node": says("hello")}), name="hello")
+    made = [
+        json.loads(cli("run", "start", "hello", "--deadline", "60", "--attempts", "2", "--json").stdout)["run_id"]
+        for _ in range(2)
+    ]
+    record = runtime.runs.get(made[1])
+    assert record.deadline_us == record.created_us + 60_000_000
+    assert cli("run", "now", made[1]).stdout.strip() == "queued"
+    worked(cli)
+    ended = {run_id: runtime.runs.get(run_id).finished_us for run_id in made}
+    assert ended[made[1]] < ended[made[0]]
+    assert cli("run", "now", made[1]).exit_code == EXIT_CODES["conflict"]

@@ -12,6 +12,7 @@ from runtime_persist.commands.delete_thread import DeleteThread
 from runtime_persist.commands.expire_delete_marks import ExpireDeleteMarks
 from runtime_persist.commands.finalize_run import FinalizeRun
 from runtime_persist.commands.import_thread import ImportThread
+from runtime_persist.commands.move_to_front import MoveToFront
 from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
 from runtime_persist.commands.prune_thread import PruneThread, Snapshot
 from runtime_persist.commands.register_graph import RegisterGraph
@@ -65,6 +66,11 @@ def a_question(stage: Stage) -> Prepared:
 def a_stop(stage: Stage) -> Prepared:
     run_id = acts.own(stage).lease.run_id
     return Prepared(RequestStop(run_id=run_id, **base(stage)), {"run_id": run_id})
+
+
+def a_move(stage: Stage) -> Prepared:
+    run_id = acts.queue(stage)
+    return Prepared(MoveToFront(run_id=run_id, **base(stage)), {"run_id": run_id})
 
 
 def a_stop_before_the_start(stage: Stage) -> Prepared:
@@ -314,6 +320,7 @@ CONTROL = (
         scenarios.receipts,
         {"save_attempt": NO_OPEN_ATTEMPT},
     ),
+    Scenario("move_to_front", a_move, goes_on, scenarios.receipts),
     Scenario("resolve_unknown", a_resolution, goes_on, scenarios.receipts),
     Scenario("delete_thread", a_deletion, is_deleted, scenarios.receipts),
     Scenario("expire_delete_marks", an_old_mark, is_forgotten, scenarios.receipts),

@@ -105,6 +105,21 @@ async def test_its_own_live_run_is_not_adopted(runtime, way, works):
     assert entered == [1]
 
 
+async def test_a_run_that_shall_come_now_is_the_next_one_and_exceeds_no_slot(way, works, start, raw):
+    inside, order = [], []
+
+    def node(state):
+        inside.append(1)
+        order.append((state["log"][0], len(inside)))
+        inside.pop()
+
+    graphs = {"g": chain({"node": node})}
+    runs = [await start(graphs, "g", {"log": [n]}, thread_id=f"t{n}") for n in range(3)]
+    assert await way(runs[2], "now") == "queued"
+    works(graphs)
+    assert order == [(2, 1), (0, 1), (1, 1)]
+
+
 async def test_a_worker_that_stops_claims_nothing_more(runtime, way, start):
     graphs = {"g": chain({"node": says("x")})}
     run = await start(graphs, "g", thread_id="t")
