@@ -41,6 +41,7 @@ from runtime_persist.commands import (
     start_attempt,
     start_owned_run,
     start_run,
+    store_content,
     yield_attempt,
 )
 from runtime_persist.commands.parts.spec import ColdCommand, Command, HotCommand
@@ -79,6 +80,7 @@ _MODULES = (
     start_attempt,
     start_owned_run,
     start_run,
+    store_content,
     yield_attempt,
 )
 

@@ -36,19 +36,23 @@ def pack(content: bytes | memoryview) -> bytes:
         compressed = _codecs.compressor.compress(content)
         if len(compressed) < len(content):
             return _ZSTD + compressed
-        del compressed  # of a large value every copy counts
     return _RAW + content
 
 
 def unpack(stored: bytes) -> bytes:
-    """Return the content of a stored form.
+    """Return the content of a stored form (raises as :func:`opened`)."""
+    return bytes(opened(stored))
+
+
+def opened(stored: bytes) -> bytes | memoryview:
+    """Return the content of a stored form: a view of it, when it is not compressed.
 
     Raises:
         CheckpointCorrupt: the compressed bytes do not decompress.
         UnknownFormat: a codec this code does not know.
 
     """
-    codec, data = stored[:1], stored[1:]
+    codec, data = stored[:1], memoryview(stored)[1:]
     if codec == _RAW:
         return data
     if codec == _ZSTD:

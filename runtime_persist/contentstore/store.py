@@ -1,7 +1,7 @@
 """The database as content store: what a process knows of it, and what makes writers and readers.
 
-Blobs travel inside the command that refers to them. So nothing is visible before the commit that references it, and
-an address without content cannot be committed.
+Blobs travel inside the command that refers to them, or ahead of it when they are many megabytes. So nothing is visible
+before the commit that references it, and an address without content cannot be committed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from runtime_persist.contentstore.writer import ContentWriter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from runtime_persist.contentstore.parcel import Turns
     from runtime_persist.model.keys import SpaceKeys
     from runtime_persist.model.payload import Blob
 
@@ -37,6 +38,7 @@ class ContentStore:
         self.owner = owner
         self.cache = SegmentCache()
         self._sending: WeakValueDictionary[bytes, Blob] = WeakValueDictionary()
+        self._turns: Turns = {}
         self.known = KnownAddresses(losses)
 
     def writer(self, *, everything: bool = False) -> ContentWriter:
@@ -45,7 +47,7 @@ class ContentStore:
         ``everything``: what is known to be stored is sent too; for values that are rarely stored twice.
         """
         known = KnownAddresses(self.known.losses) if everything else self.known
-        return ContentWriter(self.keys, self.owner, self.cache, known, self._sending)
+        return ContentWriter(self.keys, self.owner, self.cache, known, self._sending, self._turns)
 
     def reader(self) -> ContentReader:
         """Return what collects the content of one read."""

@@ -88,6 +88,16 @@ VALUE_BYTES_MAX: Final = 536_870_912
 """Largest serialized value (512 MiB), unless ``max_value_bytes`` says otherwise: PostgreSQL's field holds 1 GB at most,
 a parameter is in memory twice while it is sent, and a value nobody wanted that large is found at its write."""
 
+CONTENT_AHEAD_BYTES_MIN: Final = 8_388_608
+CONTENT_PART_BYTES_MAX: Final = 4_194_304
+"""Of more new content than the first, a command's content is stored ahead of it, in statements of about the second:
+packed, and in the buffers of the driver, there is only so much of it at a time."""
+
+READ_BYTES_MAX: Final = 8_388_608
+READ_SEGMENTS_MIN: Final = 32
+"""Of more content than the first, a read asks for about so much in a statement, and for so many segments at least
+(CHUNKED_BYTES_MIN bounds what they hold)."""
+
 LEASE_TTL_SECONDS: Final = 30.0
 LEASE_RENEWALS_PER_TTL: Final = 3
 LEASE_TTL_SECONDS_MIN: Final = 0.2

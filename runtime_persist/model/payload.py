@@ -117,7 +117,7 @@ def page_of(pieces: Iterable[Piece]) -> bytes:
     return ormsgpack.packb([_PAGE_VERSION, *_flat(pieces)])
 
 
-def pieces_of(page: bytes) -> list[Piece]:
+def pieces_of(page: bytes | memoryview) -> list[Piece]:
     """Return the pieces that a page holds.
 
     Raises:

@@ -240,7 +240,7 @@ def _with_writes(space: str, rows: Sequence[Row]) -> Plan[list[Stored]]:
 
 
 def fill(space: str, content: Content) -> Plan[None]:
-    """Read the content that is wanted: one statement, and one more for each level of pages."""
+    """Read the content that is wanted: one statement, one more for each level of pages, more for a large value."""
     while wanted := content.missing():
         rows = yield from many(READ_BLOBS, space=space, owner=content.owner, addresses=wanted)
         found = {bytes(row["address"]): bytes(row["content"]) for row in rows}

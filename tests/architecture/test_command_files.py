@@ -50,6 +50,7 @@ GUARDS = {
     "resolve_unknown": "control",
     "expire_delete_marks": "control",
     "collect_content": "control",
+    "store_content": "control",
     "put_thread_checkpoint": "thread",
     "put_thread_writes": "thread",
     "replace_thread_checkpoint": "thread",
@@ -69,6 +70,7 @@ HOT = {
     "renew_lease",
     "replace_thread_checkpoint",
     "start_attempt",
+    "store_content",
 }
 
 

@@ -363,7 +363,11 @@ LIFE = (
 
 REQUIRED = (*HOT, *CLAIM)
 SCENARIOS = (*REQUIRED, *LIFE, *CONTROL)
-NOT_KILLED = {"renew_lease": "it leaves no receipt, and sending it again only extends the lease again"}
+NOT_KILLED = {
+    "renew_lease": "it leaves no receipt, and sending it again only extends the lease again",
+    "store_content": "it leaves no receipt, no row refers to what it stores, and sending it again stores the rest; its "
+    "caller is killed between two of them (tests/saver/test_large_content.py)",
+}
 
 
 def marks(scenario: Scenario, cut: Cut) -> list[pytest.MarkDecorator]:

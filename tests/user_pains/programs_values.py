@@ -18,6 +18,7 @@ from tests.support.processes import Word
 from tests.values.graphs import at, keeps
 
 _PART = 10_000_000
+_FIRST_CUTS = {"store_content:before:begin", "store_content:before:store_content"}
 
 
 class Refused(Exception):
@@ -73,9 +74,14 @@ def big(size: int) -> bytes:
 
 
 def peak_of(work: Callable[[], Any]) -> int:
-    """Return the most memory this process had while it worked, in bytes, as the kernel counts it."""
+    """Return how much more memory this process had at most while it worked, in bytes, as the kernel counts it."""
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+    before = _high_water()
     work()
+    return _high_water() - before
+
+
+def _high_water() -> int:
     (line,) = [one for one in Path("/proc/self/status").read_text().splitlines() if one.startswith("VmHWM:")]
     return int(line.split()[1]) * 1_024
 
@@ -113,6 +119,22 @@ def loads_big(word: Word, url: str, size: int) -> tuple[int, bool]:
         saver.get_tuple(at("warm"))
         peak = peak_of(lambda: found.append(saver.get_tuple(at("t")).checkpoint["channel_values"]["value"]["pdf"]))
     return peak, found[0] == big(size)
+
+
+def stores_until(word: Word, url: str, size: int, part: int) -> None:
+    """Store a value of that size by a graph's step; at that part of its content wait to be killed."""
+    parts: list[str] = []
+
+    def reached(cut: str) -> None:
+        if cut in _FIRST_CUTS:
+            parts.append(cut)
+            if len(parts) == part:
+                word.say("there")
+                word.wait()
+
+    with WorkflowCheckpointAdapter.from_conn_string(url) as saver:
+        saver._core.engine._driver._hook = reached
+        keeps(lambda: {"pdf": big(size)}, checkpointer=saver).invoke({}, at("t"))
 
 
 def answers_big(word: Word, url: str, size: int) -> Any:

@@ -13,6 +13,7 @@ from runtime_persist.commands.delete_thread import DeleteThread
 from runtime_persist.commands.put_thread_checkpoint import PutThreadCheckpoint
 from runtime_persist.commands.put_thread_writes import PutThreadWrites
 from runtime_persist.commands.replace_thread_checkpoint import ReplaceThreadCheckpoint
+from runtime_persist.engine.sending import send_ahead
 from runtime_persist.errors import (
     CheckpointConflict,
     RuntimePersistError,
@@ -82,7 +83,7 @@ def put(
             values,
             parent,
         )
-        values.clear()  # the row has them; of a large value every copy counts
+        yield from send_ahead(saver.core.engine, writer)
         sent = yield from scope.commit_checkpoint(row)
     except RuntimePersistError as error:
         raise scope.failed(error) from error.__cause__
@@ -148,6 +149,7 @@ def put_writes(
             )
         else:
             command = PutThreadWrites(command_id=command_id, given=given, **scope.thread())
+        yield from send_ahead(saver.core.engine, writer)
         receipt: CommitReceipt = yield scope.coordinator.commit(command)
     except RuntimePersistError as error:
         raise scope.failed(error) from error.__cause__

@@ -145,6 +145,7 @@ _LOCK_THREAD = Fragment(
 )
 _LOCK_OWNER = Fragment("owner", _lock_owner, source="thread", returns=_RUN_COLUMNS)
 _THREAD_FENCE = Fragment(FENCE, _thread_test, source="thread")
+_OPEN_FENCE = Fragment(FENCE, lambda inputs: inputs.select(constant(1).label("one")))  # nothing to lock, or to test
 
 
 def fragments(guard: Guard, *, of_thread: bool) -> tuple[Fragment, ...]:
@@ -154,6 +155,8 @@ def fragments(guard: Guard, *, of_thread: bool) -> tuple[Fragment, ...]:
     """
     if guard.kind is GuardKind.THREAD:
         return (_LOCK_THREAD, _LOCK_OWNER, _THREAD_FENCE)
+    if guard.kind is GuardKind.CONTROL:
+        return (_OPEN_FENCE,)
     return (_LOCK_RUN, Fragment(FENCE, _lease_test(guard, of_thread=of_thread), source="run"))
 
 
