@@ -113,8 +113,10 @@ async def call_runs(runtime: Any) -> None:
     await graph.ainvoke(resume("because"), config("done"))
     (done,) = runs.list(thread_id="done")
     assert runs.result(done.run_id)["log"] == ["because"]
+    run = Calls(runs.handle(started.run_id), Run)
+    assert run.now() == runs.now(started.run_id) == "queued"
     assert runs.cancel(started.run_id) == "cancelled"
-    run = Calls(runs.handle(done.run_id), Run)
+    run.target = runs.handle(done.run_id)
     assert run.record().status == run.cancel() == "succeeded"
     assert run.result()["log"] == ["because"]
     run.all_made()
