@@ -15,6 +15,7 @@ from runtime_persist.adapters.workflow.values.paths import path_to
 from runtime_persist.errors import UnsupportedValue
 
 if TYPE_CHECKING:
+    from runtime_persist.adapters.workflow.values.objects import Handler
     from runtime_persist.adapters.workflow.values.registry import Policy
 
 _PLAIN: Final = (
@@ -52,6 +53,7 @@ class Encoder:
         self.own = False
         self._depth = 0
         self._refused: Refused | None = None
+        self._handlers: dict[type, Handler] = {}  # of the classes met so far: a list holds many objects of few
 
     def encode(self, value: Any) -> bytes:
         """Return a value as bytes.
@@ -121,7 +123,10 @@ class Encoder:
     def _default(self, found: Any) -> Any:
         try:
             kind = type(found)
-            return (HANDLERS.get(kind) or handler_of(self.policy, kind, found, inputs=self.inputs))(self, found)
+            handler = HANDLERS.get(kind) or self._handlers.get(kind)
+            if handler is None:
+                handler = self._handlers[kind] = handler_of(self.policy, kind, found, inputs=self.inputs)
+            return handler(self, found)
         except Refused as error:
             if error.culprit is self:
                 error.culprit = found
