@@ -41,13 +41,16 @@ class ContentStore:
         self._turns: Turns = {}
         self.known = KnownAddresses(losses)
 
-    def writer(self, *, everything: bool = False) -> ContentWriter:
+    def writer(self, *, everything: bool = False, ahead: bool = False) -> ContentWriter:
         """Return what collects the content of one command.
 
-        ``everything``: what is known to be stored is sent too; for values that are rarely stored twice.
+        Args:
+            everything: what is known to be stored is sent too; for values that are rarely stored twice.
+            ahead: the caller sends much content ahead of the command (``ContentWriter.ahead``).
+
         """
         known = KnownAddresses(self.known.losses) if everything else self.known
-        return ContentWriter(self.keys, self.owner, self.cache, known, self._sending, self._turns)
+        return ContentWriter(self.keys, self.owner, self.cache, known, self._sending, self._turns, goes_ahead=ahead)
 
     def reader(self) -> ContentReader:
         """Return what collects the content of one read."""

@@ -32,6 +32,7 @@ class ContentWriter:
         known: addresses that need not be sent.
         sending: blobs of commands that are on their way: a task's write and the checkpoint after it hold the same.
         turns: content that is on its way ahead of its command.
+        goes_ahead: whether much content will go ahead of its command (:meth:`ahead`), and is packed only then.
 
     """
 
@@ -41,6 +42,7 @@ class ContentWriter:
     known: KnownAddresses = field(default_factory=KnownAddresses)
     sending: WeakValueDictionary[bytes, Blob] = field(default_factory=WeakValueDictionary)
     turns: Turns = field(default_factory=dict)
+    goes_ahead: bool = False
     _named: set[bytes] = field(default_factory=set)
     _parcel: Parcel = field(init=False)
     _new: dict[bytes, Content] = field(default_factory=dict)
@@ -65,7 +67,7 @@ class ContentWriter:
 
     def blobs(self) -> Sequence[Blob]:
         """Return the blobs to send, in address order."""
-        if not self._parcel.large:
+        if not (self.goes_ahead and self._parcel.large):
             self._parcel.pack()
         return self._parcel
 

@@ -32,7 +32,7 @@ class Server:
         self.content = ContentStore(KEYS, OWNER, lambda: self.losses)
 
     def put(self, data=DATA):
-        writer = self.content.writer()
+        writer = self.content.writer(ahead=True)
         ref = writer.put("bytes", data, 128)
         return ref, writer
 
@@ -77,6 +77,15 @@ def test_content_is_packed_part_by_part_and_all_of_it_once(server):
     assert list(parcel) == []
     writer.committed()
     assert server.read(ref).content(ref, WHERE) == DATA
+
+
+def test_who_does_not_send_ahead_packs_where_it_is(server, monkeypatch):
+    """Not on the thread that talks to the database, whose other commands would wait."""
+    writer = server.content.writer()
+    writer.put("bytes", DATA, 128)
+    parcel = writer.blobs()
+    monkeypatch.setattr("runtime_persist.contentstore.parcel.pack", None)
+    assert sum(blob.size for blob in parcel) >= SIZE
 
 
 def test_of_two_that_store_the_same_each_part_is_stored_by_one(server):
@@ -158,7 +167,7 @@ def test_a_large_value_is_read_in_statements_of_bounded_size(server):
 
 
 def test_many_small_parts_of_a_large_value_are_read_in_few_statements(server):
-    writer = server.content.writer()
+    writer = server.content.writer(ahead=True)
     refs = [writer.put("bytes", random.Random(n).randbytes(4_000), 128) for n in range(3_000)]
     server.finish(writer.ahead())
     reader = server.read(*refs)
@@ -169,7 +178,7 @@ def test_many_small_parts_of_a_large_value_are_read_in_few_statements(server):
 
 def test_values_that_share_their_content_come_back_whole_one_after_the_other(server):
     longer = DATA + b"more"
-    writer = server.content.writer()
+    writer = server.content.writer(ahead=True)
     refs = [writer.put("bytes", data, 128) for data in (DATA, longer, DATA)]
     server.finish(writer.ahead())
     reader = server.read(*refs)

@@ -187,7 +187,7 @@ class _Scope:
         )
 
     def writer(self) -> ContentWriter:
-        return self._core.engine.content.writer()
+        return self._core.engine.content.writer(ahead=True)
 
     def thread(self) -> dict[str, Any]:
         thread_id = self._place.thread_id
