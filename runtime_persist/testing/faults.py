@@ -283,6 +283,9 @@ def _runs(rows: Rows) -> Iterator[str]:
             yield f"run {run['run_id']} is {run['status']}, finished_us {run['finished_us']}"
         if run["phase"] != LeasePhase.RELEASED and not run["worker_id"]:
             yield f"run {run['run_id']}: a lease without a worker"
+        waits = run["status"] == RunStatus.RETRY_WAIT
+        if waits != (run["next_attempt_us"] is not None) or (waits and run["phase"] != LeasePhase.RELEASED):
+            yield f"run {run['run_id']} is {run['status']}, due at {run['next_attempt_us']}, its lease {run['phase']}"
 
 
 def _threads(rows: Rows) -> Iterator[str]:

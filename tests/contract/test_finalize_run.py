@@ -76,6 +76,16 @@ def test_the_first_stop_reason_decides_and_the_result_is_kept(world, reason, sta
     assert (run["status"], run["result"], run["observed_state"]) == (status, command.result, "succeeded")
 
 
+def test_a_run_that_ends_after_its_deadline_timed_out_and_keeps_its_result(world):
+    held = world.owned()
+    world.set_run(held.run_id, deadline_us=1)
+    assert world.commit(succeed(world, held)).result == {"status": "timed_out"}
+    run = world.run(held.run_id)
+    assert (run["stop_reason"], run["observed_state"]) == ("deadline", "succeeded")
+    assert run["result"]
+    assert world.events(held.run_id)[-3:] == ["run.stop_requested", "attempt.timed_out", "run.timed_out"]
+
+
 def test_a_final_run_never_changes(world):
     held = world.owned()
     world.commit(succeed(world, held))

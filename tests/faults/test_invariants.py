@@ -72,6 +72,7 @@ DAMAGE = {
     "a started attempt nobody told of": remove("events", type="attempt.start_requested"),
     "a final run has a lease": change("runs", "phase", "active", status="succeeded"),
     "a final run never finished": change("runs", "finished_us", None, status="succeeded"),
+    "a retry is due of a run that runs": change("runs", "next_attempt_us", 7, status="running"),
     "a status without its event": change("runs", "status", "lost", status="running"),
     "the owner does not exist": change("threads", "owner_run_id", "nobody"),
     "the holder does not own its thread": change("threads", "owner_run_id", None),
