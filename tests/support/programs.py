@@ -11,7 +11,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.config import get_config
 
 from runtime_persist import Runtime, operation
-from runtime_persist.adapters.workflow import WorkflowCheckpointAdapter
+from runtime_persist.adapters.workflow import WorkflowCheckpointAdapter, encoding
 from runtime_persist.errors import RuntimePersistError
 from runtime_persist.worker import Worker
 from tests.support.checkpoints import at, new_checkpoint
@@ -67,6 +67,31 @@ def putter(word: Word, url: str, thread_id: str, times: int) -> None:
             messages = [HumanMessage(content=f"message {n} " * 20, id=str(n)) for n in range(40 * count)]
             made = new_checkpoint({"messages": messages}, {"messages": str(count)})
             place = saver.put(place, made, {}, {"messages": str(count)})
+
+
+def sharer(word: Word, url: str, name: str, bursts: int) -> None:
+    """At each word, store and delete threads that share content with those of all other processes.
+
+    It knows nothing of what it did a moment ago: its test lets days go by for the marks of collections.
+    """
+    encoding.recent = lambda _seen: False  # type: ignore[assignment]
+    shared = [f"{n} shared " * 40 for n in range(150)]
+    with WorkflowCheckpointAdapter.from_conn_string(url) as saver:
+        saver.context.core.engine.content.known._max_seconds = -1.0
+        for burst in range(bursts):
+            word.say("ready")
+            word.wait()
+            for n in range(4):
+                thread_id = f"{name} {n}"
+                made = new_checkpoint({"shared": shared, "own": f"{thread_id} {burst} " * 100})
+                place = saver.put(at(thread_id), made, {}, made["channel_versions"])
+                saver.put_writes(place, [("shared", shared[n:]), ("own", "x" * 500)], "task")
+                after = new_checkpoint(made["channel_values"] | {"n": n}, made["channel_versions"] | {"n": "1"})
+                saver.put(place, after, {}, {"n": "1"})
+                saver.delete_thread(thread_id)
+            kept = new_checkpoint({"shared": shared[burst:], "own": f"{name} {burst} " * 100})
+            saver.put(at(f"{name} kept {burst}"), kept, {}, kept["channel_versions"])
+            saver.delete_thread(f"{name} kept {burst - 1}")
 
 
 def invoker(

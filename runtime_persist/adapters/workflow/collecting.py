@@ -71,15 +71,27 @@ Told = Callable[[CollectProgress], None]
 def collect(saver: SaverContext, hours: float, progress: Told) -> Flow[CollectedContent]:
     """Mark content that nobody refers to, and remove what has been marked for that many hours."""
     window_us = _hours_us(hours)
+    looked = yield from look(saver, progress)
+    return (yield from settle(saver, looked, window_us, progress))
+
+
+def look(saver: SaverContext, progress: Told) -> Flow[Look]:
+    """Read all references of this moment (raises CheckpointCorrupt, UnknownFormat: one of them cannot be read)."""
     engine = saver.core.engine
-    looked: _Look = yield engine.coordinator.read("read_references", lambda: _look(engine, progress), snapshot=True)
+    looked: Look = yield engine.coordinator.read("read_references", lambda: _look(engine, progress), snapshot=True)
+    return looked
+
+
+def settle(saver: SaverContext, looked: Look, window_us: int, progress: Told) -> Flow[CollectedContent]:
+    """Go through all content after a look at what refers to it, a page a transaction."""
+    engine = saver.core.engine
     report = CollectedContent(rows=looked.size.referring)
     walk, after, full = references.BLOBS, references.BLOBS.start, True
     while full:
         rows: Sequence[Row] = yield engine.coordinator.read(
             "page_of_blobs", partial(walk.page, engine.space, after, limits.COLLECT_ROWS)
         )
-        yield from _settle(engine, looked, rows, window_us, report)
+        yield from _page_of_content(engine, looked, rows, window_us, report)
         report.scanned += len(rows)
         progress(CollectProgress(looked.size.referring + report.scanned, looked.total(report.scanned)))
         full = len(rows) == limits.COLLECT_ROWS
@@ -94,7 +106,9 @@ def _hours_us(hours: object) -> int:
     raise InvalidInput(msg, hours=repr(hours))
 
 
-def _settle(engine: Engine, looked: _Look, rows: Sequence[Row], window_us: int, report: CollectedContent) -> Flow[None]:
+def _page_of_content(
+    engine: Engine, looked: Look, rows: Sequence[Row], window_us: int, report: CollectedContent
+) -> Flow[None]:
     """Commit what a page of content needs."""
     unused: list[bytes] = []
     used: list[bytes] = []
@@ -133,19 +147,19 @@ def _settle(engine: Engine, looked: _Look, rows: Sequence[Row], window_us: int, 
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class Look:
     """The addresses that a space referred to at one moment, and the size it had then."""
 
     size: references.Size
     addresses: set[bytes]
 
     def total(self, scanned: int) -> int:
+        """Return how many rows there are to go through, as far as it is known."""
         return self.size.referring + max(scanned, self.size.blobs)
 
 
-def _look(engine: Engine, progress: Told) -> Plan[_Look]:
-    """Read all references of one moment. Raises CheckpointCorrupt, UnknownFormat: one of them cannot be read."""
-    looked = _Look((yield from references.size(engine.space)), set())
+def _look(engine: Engine, progress: Told) -> Plan[Look]:
+    looked = Look((yield from references.size(engine.space)), set())
     done = 0
     kinds: Iterable[tuple[references.Walk, Callable[[Row], Iterable[PayloadRef]]]] = (
         (references.CHECKPOINTS, lambda row: encoding.references(row, [])),
