@@ -13,7 +13,7 @@ blobs = Table(
     key("owner", primary=True),
     data("address", primary=True),
     number("size"),  # bytes of the content as it was given
-    data("content"),  # packed: a codec byte, then the bytes
     number("created_us"),
     number("unused_us", null=True),  # a collection found that no row refers to it; NULL again when it is sent
+    data("content"),  # packed: a codec byte, then the bytes; last, because SQLite reads over what stands before
 )

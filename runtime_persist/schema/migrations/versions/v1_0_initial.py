@@ -61,9 +61,9 @@ def upgrade() -> None:
         key("owner"),
         data("address"),
         number("size"),
-        data("content"),
         number("created_us"),
         number("unused_us", null=True),
+        data("content"),
         sa.PrimaryKeyConstraint("space", "owner", "address", name=op.f("pk_rp_blobs")),
         schema=schema,
     )
