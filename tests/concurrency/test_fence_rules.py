@@ -340,8 +340,8 @@ def test_6_an_owner_that_appears_while_waiting_is_seen(world, race, postgres_raw
 def insert_run(race, world, run_id, expires_us=2**62):
     race.holder.rows(
         "INSERT INTO rp_runs (space, run_id, graph, thread_id, thread_run_no, status, version, event_seq, control, "
-        "epoch, phase, expires_us, request_fingerprint, input, attempt_no, takeovers, created_us, updated_us) "
-        "VALUES (?, ?, 'g', ?, 1, 'running', 1, 0, 'open', 1, 'active', ?, '', '', 1, 0, 1, 1)",
+        "epoch, phase, expires_us, request_fingerprint, input, attempt_no, takeovers, failures, created_us, "
+        "updated_us) VALUES (?, ?, 'g', ?, 1, 'running', 1, 0, 'open', 1, 'active', ?, '', '', 1, 0, 0, 1, 1)",
         world.space, run_id, THREAD, expires_us,
     )  # fmt: skip
 
