@@ -5,39 +5,29 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import Future
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from runtime_persist.commands.answer_question import AnswerQuestion
 from runtime_persist.commands.move_to_front import MoveToFront
 from runtime_persist.commands.request_stop import RequestStop
-from runtime_persist.commands.resolve_unknown import ResolveUnknown
 from runtime_persist.engine import Engine, Flow, arun, ownership, run
 from runtime_persist.errors import (
-    CommandMismatch,
-    IdempotencyMismatch,
     InvalidInput,
     NothingToClaim,
-    OperationNotFound,
     ResultPending,
     RunCancelled,
     RunFailed,
     RunNotFound,
-    UnknownGraph,
 )
-from runtime_persist.model import limits
-from runtime_persist.model.ids import is_name, new_id, thread_id_of
-from runtime_persist.model.keys import fingerprint
+from runtime_persist.model.ids import new_id, thread_id_of
 from runtime_persist.model.records import RunRecord
 from runtime_persist.model.shown import shown_status
 from runtime_persist.model.states import FINAL_RUN, RunStatus
-from runtime_persist.queries import checkpoints as checkpoint_queries
-from runtime_persist.queries import graphs as graph_queries
-from runtime_persist.queries import operations as operation_queries
 from runtime_persist.queries import runs as run_queries
+from runtime_persist.runtime import answering, queueing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import timedelta
 
     from langgraph.checkpoint.serde.base import SerializerProtocol
 
@@ -135,7 +125,7 @@ class Runs:
             InvalidThreadId: the thread id cannot be used.
 
         """
-        return run(self._start(graph, input, thread_id, idempotency_key, seconds_of(deadline), retry))
+        return run(self._start(graph, input, thread_id, idempotency_key, deadline, retry))
 
     async def astart(
         self,
@@ -148,7 +138,7 @@ class Runs:
         retry: RetryPolicy | None = None,
     ) -> Run:
         """Do :meth:`start` from an event loop."""
-        return await arun(self._start(graph, input, thread_id, idempotency_key, seconds_of(deadline), retry))
+        return await arun(self._start(graph, input, thread_id, idempotency_key, deadline, retry))
 
     def get(self, run_id: str) -> RunRecord:
         """Return a run as it is now (raises RunNotFound)."""
@@ -251,11 +241,11 @@ class Runs:
             OperationNotFound, IllegalTransition: nothing to settle.
 
         """
-        return run(self._resolve(operation_id, happened, result))
+        return run(answering.resolve(self._engine, self._serde, operation_id, happened=happened, result=result))
 
     async def aresolve(self, operation_id: str, *, happened: bool, result: Any = None) -> str:
         """Do :meth:`resolve` from an event loop."""
-        return await arun(self._resolve(operation_id, happened, result))
+        return await arun(answering.resolve(self._engine, self._serde, operation_id, happened=happened, result=result))
 
     def handle(self, run_id: str) -> Run:
         """Return a handle on a run that exists (raises RunNotFound)."""
@@ -270,42 +260,12 @@ class Runs:
         given: Any,
         thread_id: str | None,
         key: str | None,
-        deadline: float | None,
+        deadline: float | timedelta | None,
         retry: RetryPolicy | None,
     ) -> Flow[Run]:
-        engine = self._engine
-        thread = None if thread_id is None else thread_id_of(thread_id)
-        if key is not None and not is_name(key):
-            msg = f"idempotency_key must be a non-empty text, not {key!r}"
-            raise InvalidInput(msg)
-        known: dict[str, Row] = yield engine.coordinator.read(
-            "read_graphs",
-            lambda: graph_queries.registered(engine.space),
-        )
-        if graph not in known:
-            msg = (
-                f"no graph is registered as {graph!r} in space {engine.space!r} (known: {', '.join(known) or 'none'}); "
-                "bind it with runtime.bind(graph, name=…) or start a worker that has it"
-            )
-            raise UnknownGraph(msg, graph=str(graph))
-        asked = ownership.request(
-            engine,
-            self._serde,
-            graph,
-            given,
-            thread_id=thread,
-            idempotency_key=key,
-            graph_version=self._versions.get(graph) or known[graph]["version"],
-            retry=retry,
-            retry_policy=known[graph]["retry_policy"],
-            deadline=deadline,
-        )
-        try:
-            receipt = yield from ownership.queue(engine, asked, thread or new_id())
-        except CommandMismatch as error:
-            msg = f"idempotency key {key!r} was already used for another request"
-            raise IdempotencyMismatch(msg, idempotency_key=key) from error
-        return Run(self, receipt.result["run_id"], receipt.result["thread_id"])
+        said: Any = {"thread_id": thread_id, "key": key, "deadline": deadline, "retry": retry}
+        made = yield from queueing.queue(self._engine, self._serde, graph, given, versions=self._versions, **said)
+        return Run(self, *made)
 
     def _row(self, run_id: str) -> Flow[Row]:
         engine = self._engine
@@ -355,6 +315,10 @@ class Runs:
         )
         return str(receipt.result["status"])
 
+    def _answer(self, run_id: str, command: Any) -> Flow[str]:
+        row = yield from self._row(run_id)
+        return (yield from answering.answer(self._engine, self._serde, row, command))
+
     def _result(self, run_id: str, timeout: float | None) -> Flow[Any]:
         deadline = None if timeout is None else time.monotonic() + timeout
         pause = _FIRST_LOOK_SECONDS
@@ -396,73 +360,6 @@ class Runs:
 
     def _question(self, run_id: str) -> Flow[Any]:
         return (yield from self._asked((yield from self._row(run_id))))
-
-    def _answer(self, run_id: str, command: Any) -> Flow[str]:
-        engine = self._engine
-        row = yield from self._row(run_id)
-        head = yield engine.coordinator.read(
-            "read_head",
-            lambda: checkpoint_queries.head(engine.space, row["thread_id"]),
-        )
-        data, blobs = ownership.encode(engine, self._serde, {"checkpoint_id": head, "command": command})
-        receipt = yield engine.coordinator.commit(
-            AnswerQuestion(
-                space=engine.space,
-                command_id=new_id(),
-                actor="user",
-                run_id=run_id,
-                answer=data,
-                owner=engine.owner,
-                blobs=blobs,
-            ),
-        )
-        return str(receipt.result["status"])
-
-    def _resolve(self, operation_id: str, happened: bool, result: Any) -> Flow[str]:  # noqa: FBT001 (named outside)
-        engine = self._engine
-        row: Mapping[str, Any] | None = yield engine.coordinator.read(
-            "read_operation",
-            lambda: operation_queries.by_id(engine.space, operation_id),
-        )
-        if row is None:
-            msg = f"there is no operation {operation_id!r} in space {engine.space!r}"
-            raise OperationNotFound(msg, operation_id=operation_id)
-        # The run that asks is the thread's waiting one: in a copied thread that is not the run that tried.
-        thread_id = row["thread_id"]
-        found = yield engine.coordinator.read(
-            "read_open_runs", lambda: run_queries.open_of_thread(engine.space, thread_id)
-        )
-        asking = [one["run_id"] for one in found if one["status"] == RunStatus.WAITING_APPROVAL]
-        data, blobs = ownership.encode(engine, self._serde, result) if happened else (None, ())
-        receipt = yield engine.coordinator.commit(
-            ResolveUnknown(
-                space=engine.space,
-                command_id=new_id(),
-                actor="user",
-                run_id=asking[0] if asking else row["try_run_id"],
-                operation_id=operation_id,
-                happened=happened,
-                result=data,
-                outcome=fingerprint(data or b""),
-                owner=engine.owner,
-                blobs=blobs,
-            ),
-        )
-        return str(receipt.result["run_status"])
-
-
-def seconds_of(deadline: float | timedelta | None) -> float | None:
-    """Return a deadline in seconds (raises InvalidInput)."""
-    seconds = deadline.total_seconds() if isinstance(deadline, timedelta) else deadline
-    if seconds is None:
-        return None
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        msg = f"deadline must be seconds or a timedelta, not {seconds!r}"
-        raise InvalidInput(msg)
-    if not 0 < seconds <= limits.DEADLINE_SECONDS_MAX:
-        msg = f"deadline must be more than 0 and at most {limits.DEADLINE_SECONDS_MAX:.0f} seconds, not {seconds}"
-        raise InvalidInput(msg, deadline=seconds)
-    return float(seconds)
 
 
 def _after(seconds: float) -> Future[None]:

@@ -1,13 +1,14 @@
 """Deadlines, by the database's clock: whoever notices stops the run; the first stop reason decides."""
 
 import threading
-import time
 from datetime import timedelta
 
 import pytest
+from langgraph.config import get_config
 
 from runtime_persist import RetryPolicy
 from runtime_persist.errors import InvalidInput, RunFailed
+from tests.fixtures.raw import wait_until
 from tests.support.graphs import asks, chain, fails, resume, says
 from tests.support.way import SYNC
 
@@ -110,7 +111,12 @@ async def test_a_node_that_never_returns_is_cancelled_at_the_deadline_and_the_th
     graphs = {"stuck": chain({"node": lambda _: hangs.wait()}), "g": chain({"node": says("x")})}
     run = await start(graphs, "stuck", thread_id="t", deadline=0.3)
     behind = await start(graphs, "g", thread_id="t")
-    releasing = threading.Thread(target=lambda: (_until_ended(run), hangs.set()))
+
+    def releases():
+        wait_until(lambda: run.record().status == "timed_out", "the run has ended while its node hangs")
+        hangs.set()
+
+    releasing = threading.Thread(target=releases)
     releasing.start()
     works(graphs, stop_grace_seconds=0.0)
     releasing.join()
@@ -118,19 +124,12 @@ async def test_a_node_that_never_returns_is_cancelled_at_the_deadline_and_the_th
     assert (await way(behind, "result", timeout=0))["log"] == ["x"]
 
 
-def _until_ended(run):
-    until = time.monotonic() + 20
-    while run.record().status != "timed_out" and time.monotonic() < until:
-        time.sleep(0.02)
-
-
-async def test_the_graph_stops_at_its_next_step_when_the_deadline_passes(way, works, start, raw, ends_timed_out):
+async def test_the_graph_stops_at_its_next_step_when_the_deadline_passes(way, works, start, ends_timed_out):
     entered = []
 
     def waits(_):
-        until = time.monotonic() + 20
-        while raw.value("SELECT control FROM rp_runs") == "open" and time.monotonic() < until:
-            time.sleep(0.02)
+        control = get_config()["configurable"]["__pregel_runtime"].control
+        wait_until(lambda: control.drain_requested, "it is asked to stop")
         return {"log": ["a"]}
 
     graphs = {"g": chain({"a": waits, "b": lambda _: entered.append(1)})}
