@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from runtime_persist.dialects.url import asyncpg_address
 from runtime_persist.drivers.base import Driver, Hook, Job, Mode, arrays_of
 from runtime_persist.drivers.postgresql_batches import IN_FLIGHT_MAX, Batches, Item
-from runtime_persist.drivers.postgresql_pool import CONNECTIONS_MAX, CannotConnect, Connection, Pool, RepeatJob
+from runtime_persist.drivers.postgresql_pool import CONNECTIONS_MAX, CannotConnect, Connection, Manners, Pool, RepeatJob
 from runtime_persist.errors import Closed, ConnectionLost, RuntimePersistError
 from runtime_persist.plan import BundleCall, Call, Outcome, Plan, Row, Step
 
@@ -46,11 +46,12 @@ class PostgresDriver(Driver):
         super().__init__(url, dialect, hook)
         dsn, self._connect_timeout = asyncpg_address(url.location)
         self._loop = asyncio.new_event_loop()
-        self._pool = Pool(dsn, self._connect_timeout, size=CONNECTIONS_MAX - IN_FLIGHT_MAX)
+        self._manners = Manners()
+        self._pool = Pool(dsn, self._connect_timeout, CONNECTIONS_MAX - IN_FLIGHT_MAX, self._manners)
         # Commands that wait for a locked row can use up the pool; a lease must be renewed all the same, and batches,
         # which wait for no lock, must go on.
-        self._urgent = Pool(dsn, self._connect_timeout, size=1)
-        self._batching = Pool(dsn, self._connect_timeout, size=IN_FLIGHT_MAX)
+        self._urgent = Pool(dsn, self._connect_timeout, 1, self._manners)
+        self._batching = Pool(dsn, self._connect_timeout, IN_FLIGHT_MAX, self._manners)
         self._batches = Batches(self._answer, self._together)
         self._arrived: deque[Item] = deque()
         self._woken = False
@@ -125,7 +126,7 @@ class PostgresDriver(Driver):
 
         Their reasons are not told apart here: alone, a job may wait for its lock, is tried again, or is refused.
         """
-        if not (self._pool.names and self._batching.names):
+        if not self._manners.names:
             return batch  # behind a pooler without statement names an exchange holds one statement
         plans = [item.job.plan() for item in batch]
         calls = [step for step in map(next, plans) if isinstance(step, BundleCall)]

@@ -17,6 +17,7 @@ import contextlib
 import socket
 import time
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
@@ -61,6 +62,20 @@ class CannotConnect(Exception):
         self.began = began
 
 
+@dataclass(slots=True)
+class Manners:
+    """What is known of who answers at an address; all pools there share it.
+
+    Attributes:
+        names: statements can have names on the server (until a pooler shows itself).
+        hints: settings can be given when a connection is opened (until a pooler refuses one).
+
+    """
+
+    names: bool = True
+    hints: bool = True
+
+
 class Connection:
     """A connection and the statements prepared on it."""
 
@@ -81,11 +96,11 @@ class Connection:
         """
         filled = compiled.filled(params)
         arguments = [filled[name] for name in compiled.order]
-        if self._pool.names and not self.spent:
+        if self._pool.manners.names and not self.spent:
             try:
                 return await self._run(self._named, compiled, compiled.server_name, arguments)
             except _MISNAMED as error:
-                self._pool.names = False
+                self._pool.manners.names = False
                 native: BaseException = error
             except asyncpg.InvalidCachedStatementError as error:
                 self.spent = True
@@ -107,7 +122,7 @@ class Connection:
                 statement = await self._prepared(self._named, compiled, compiled.server_name)
                 rows: Sequence[Any] = await statement.fetchmany(arguments)
             except _MISNAMED as native:
-                self._pool.names = False
+                self._pool.manners.names = False
                 raise RepeatJob(native) from native
             except asyncpg.InvalidCachedStatementError as native:
                 self.spent = True
@@ -151,16 +166,17 @@ class Pool:
     """A few connections. Everything happens on one event loop.
 
     Attributes:
-        names: whether statements have names on the server (until a pooler shows itself).
+        manners: what is known of who answers.
         losses: connections that ended by themselves.
 
     """
 
-    def __init__(self, dsn: str, connect_timeout: float, size: int = CONNECTIONS_MAX) -> None:
+    def __init__(
+        self, dsn: str, connect_timeout: float, size: int = CONNECTIONS_MAX, manners: Manners | None = None
+    ) -> None:
         """Open nothing yet; at most ``size`` connections later."""
-        self.names = True
+        self.manners = manners or Manners()
         self.losses = 0
-        self._hints = True
         self._dsn = dsn
         self._connect_timeout = connect_timeout
         self._slots = asyncio.Semaphore(size)
@@ -243,11 +259,11 @@ class Pool:
 
     async def _connect(self, seconds: float) -> Any:
         options: dict[str, Any] = {"statement_cache_size": 0, "timeout": seconds}
-        if self._hints:
+        if self.manners.hints:
             try:
                 return await asyncpg.connect(self._dsn, server_settings=_HINTS, **options)
             except (asyncpg.ProtocolViolationError, asyncpg.UndefinedObjectError):
-                self._hints = False  # a pooler that lets no settings through: it is only slower
+                self.manners.hints = False  # a pooler that lets no settings through: it is only slower
         return await asyncpg.connect(self._dsn, **options)
 
     def _give_back(self, connection: Connection) -> None:
