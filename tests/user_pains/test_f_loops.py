@@ -74,6 +74,7 @@ async def call_saver(url: str) -> None:
     saver.delete_for_runs(["r"])
     saver.delete_thread("t")
     assert saver.expire_delete_marks() == 0, "none is old"
+    assert saver.collect_content().removed == 0, "none was out of use for a day"
     assert await opened.aget_tuple(at()) is None
     with Runtime.open(url) as runtime, runtime.lease(thread_id="owned") as lease:
         session = saver.session(lease)
