@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_NAMED = r"[\w.-]*(?:key|token|secret|passw(?:or)?d|authorization|credential)[\w.-]*"
+# Bounded, and with nothing in front of the word: a long text must not be looked at again from each of its places.
+_NAMED = r"(?:key|token|secret|passw(?:or)?d|authorization|credential)[\w.-]{0,64}"
 _SECRETS: Final = (
-    (re.compile(rf"(?i)({_NAMED}[\"']?\s*[=:]\s*[\"']?)(?:bearer\s+|basic\s+)?[^\s\"',;&}})]+"), r"\1…"),
+    (re.compile(rf"(?i)({_NAMED}[\"']?\s{{0,8}}[=:]\s{{0,8}}[\"']?)(?:bearer\s+|basic\s+)?[^\s\"',;&}})]+"), r"\1…"),
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), r"\1 …"),
     (re.compile(r"(://[^\s/:@]+:)[^\s/@]+@"), r"\1…@"),
 )

@@ -51,3 +51,9 @@ def test_what_cannot_be_meant_is_refused_by_name(fields):
 )
 def test_an_errors_text_is_stored_without_what_stands_behind_the_name_of_a_secret(said, kept):
     assert redacted(said) == kept
+
+
+@pytest.mark.parametrize("text", ["x" * 1_000_000, "key" * 200_000, "://" * 200_000, "key" + " " * 1_000_000])
+def test_a_long_text_is_looked_at_once(text):
+    """A pattern that began anew at each place of it would not end."""
+    assert redacted(text) == text
