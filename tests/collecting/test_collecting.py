@@ -46,7 +46,7 @@ async def test_the_content_of_a_deleted_thread_goes_and_what_others_share_stays(
     first = await way(saver, "collect_content")
     assert (first.removed, first.unmarked) == (0, 0)
     assert first.scanned == len(before)
-    assert len(marked(raw)) == first.marked > 20
+    assert len(marked(raw)) == first.marked > 10  # how it is split depends on the space's key
     assert await way(saver, "collect_content") == CollectedContent(
         rows=first.rows, scanned=len(before), waiting=first.marked
     )
