@@ -214,7 +214,7 @@ def milliseconds(checkpoint_id):
 
 async def test_checkpoints_of_one_millisecond_are_listed_newest_first_whatever_is_asked(saver, way, monkeypatch):
     """H5: 100 checkpoints in one tick of the clock; any limit, config and before; a negative limit is refused."""
-    now = time.time_ns()
+    now = (time.time_ns() // 1_000_000 + 1) * 1_000_000  # ids count on from the beginning of a millisecond
     monkeypatch.setattr(lang_ids.time, "time_ns", lambda: now)
     steps = Steps(way, saver)
     for n in range(100):
@@ -224,7 +224,7 @@ async def test_checkpoints_of_one_millisecond_are_listed_newest_first_whatever_i
     for given in (None, {}, {"configurable": {}}, {"configurable": {"thread_id": "t"}}, at()):
         for limit, count in ((None, 100), (0, 0), (2, 2), (100, 100), (101, 100)):
             assert ids(await way.all(saver, "list", given, limit=limit)) == newest[:count]
-        with pytest.raises(InvalidInput, match="limit must not be negative, got -1"):
+        with pytest.raises(InvalidInput, match="not negative, not -1"):
             await way.all(saver, "list", given, limit=-1)
         for before, rest in ((newest[0], newest[1:]), (newest[-1], []), (newest[49], newest[50:])):
             assert ids(await way.all(saver, "list", given, before=at("t", before))) == rest
