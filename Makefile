@@ -35,7 +35,7 @@ setup: $(STAMP)  ## create .venv and install what is pinned in constraints.txt
 demo: $(STAMP)  ## the guided demo
 	@$(BIN)/runtime-persist demo
 
-test: $(STAMP)  ## the tests (a few minutes)
+test: $(STAMP)  ## the tests (about a quarter of an hour)
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not exhaustive' $(PYTEST_ARGS)
 
 test-all: $(STAMP)  ## the tests with the full product of every matrix (long)
