@@ -115,6 +115,10 @@ class Dialect(ABC):
         SQLite by ``BEGIN IMMEDIATE``. Who only looks need not be alone, and waits for nobody.
         """
 
+    def known_fault(self, version: str) -> str | None:  # noqa: ARG002 (of this database none is known)
+        """Say what is known to be wrong with a version of the database, None when nothing is."""
+        return None
+
     @abstractmethod
     def offline_url(self) -> str:
         """Return the URL that Alembic needs to write SQL without a connection."""

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _MIGRATION_WAIT_SECONDS = 60.0
+_WAL_FAULT_FIRST, _WAL_FAULT_FIXED = (3, 7, 0), (3, 51, 3)
+_WAL_FAULT_BACKPORTS: dict[tuple[int, ...], int] = {(3, 50): 7, (3, 44): 6}
+_WAL_FAULT = "has SQLite's WAL-reset fault: use 3.51.3 or later (3.50.7, 3.44.6) where processes share a file"
 _LIST_VALUES_MAX = 8_192  # of one statement; SQLite takes 32,766 parameters
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED} if hasattr(sqlite3, "SQLITE_BUSY") else {5, 6}
 _UNAVAILABLE = (
@@ -110,6 +113,14 @@ def _reads(fragment: Fragment) -> bool:
     return not fragment.rows and not isinstance(fragment.build(_Bound()), UpdateBase)
 
 
+def has_wal_reset_fault(version: tuple[int, ...]) -> bool:
+    """Return whether a SQLite version has the WAL-reset fault (see :mod:`runtime_persist.drivers.sqlite_wal`)."""
+    if not _WAL_FAULT_FIRST <= version < _WAL_FAULT_FIXED:
+        return False
+    fixed = _WAL_FAULT_BACKPORTS.get(version[:2])
+    return fixed is None or version[2] < fixed
+
+
 class SqliteDialect(Dialect):
     """SQLite 3.37 and later through the standard library's ``sqlite3``."""
 
@@ -165,6 +176,11 @@ class SqliteDialect(Dialect):
                 return work(connection)
         finally:
             engine.dispose()
+
+    def known_fault(self, version: str) -> str | None:
+        """Name the WAL-reset fault of a version that has it."""
+        numbers = (*map(int, version.split(".")), 0, 0)[:3]
+        return _WAL_FAULT if has_wal_reset_fault(numbers) else None
 
     def offline_url(self) -> str:
         """Return a SQLite URL."""

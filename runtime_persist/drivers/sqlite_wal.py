@@ -17,22 +17,13 @@ import sqlite3
 import threading
 from pathlib import Path
 
+from runtime_persist.dialects.sqlite import has_wal_reset_fault
+
 _log = logging.getLogger("runtime_persist.sqlite")
-_FIXED = (3, 51, 3)
-_BACKPORTS = {(3, 50): 7, (3, 44): 6}
-_FIRST = (3, 7, 0)
 _OPEN_MARK = "128"  # the byte of the -shm file on which every process that has the database open holds a lock
 
 _warned: set[str] = set()
 _lock = threading.Lock()
-
-
-def has_wal_reset_fault(version: tuple[int, int, int]) -> bool:
-    """Return whether a SQLite version has the fault."""
-    if not _FIRST <= version < _FIXED:
-        return False
-    fixed = _BACKPORTS.get(version[:2])
-    return fixed is None or version[2] < fixed
 
 
 def used_by_others(path: str, locks: Path = Path("/proc/locks")) -> bool:

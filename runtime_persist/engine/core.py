@@ -31,6 +31,7 @@ class Engine:
 
     Attributes:
         url: the parsed URL.
+        dialect: how its database is spoken to.
         space: tenant.
         lease_ttl: seconds a lease lasts without renewal.
         worker_id: host, process and a random part; shown, never compared.
@@ -73,9 +74,9 @@ class Engine:
         self.owner = "space"
         self.lease_ttl = lease_ttl
         self.worker_id = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
-        self._dialect = dialect_of(self.url, schema)
-        migrate.check_schema_name(self._dialect)
-        self._driver = open_driver(self.url, self._dialect, hook)
+        self.dialect = dialect_of(self.url, schema)
+        migrate.check_schema_name(self.dialect)
+        self._driver = open_driver(self.url, self.dialect, hook)
         self._lock = threading.Lock()
         self._coordinator: CommitCoordinator | None = None
         self._content: ContentStore | None = None
@@ -93,9 +94,9 @@ class Engine:
         """Create or upgrade the tables, and make the space. Doing it again changes nothing."""
         if self.url.location == MEMORY:
             if self._coordinator is None:
-                self._driver.script(migrate.sql(self._dialect))
+                self._driver.script(migrate.sql(self.dialect))
         else:
-            migrate.upgrade(self.url, self._dialect)
+            migrate.upgrade(self.url, self.dialect)
         self._current = True
         _ = self.coordinator
 
@@ -141,7 +142,7 @@ class Engine:
 
     def _load(self) -> CommitCoordinator:
         if not self._current:  # not looked at yet: whoever set the tables up knows their version
-            migrate.check(None if self.url.location == MEMORY else migrate.current(self.url, self._dialect))
+            migrate.check(None if self.url.location == MEMORY else migrate.current(self.url, self.dialect))
         nobody = CommitCoordinator(self._driver, SpaceKeys(self.space, b""))
         secret = nobody.read("read_space", lambda: spaces.secret(self.space)).result()
         if secret is None:

@@ -17,6 +17,7 @@ from runtime_persist.queries import spaces
 from tests.connections import programs
 from tests.fixtures.raw import DEADLINE_SECONDS, wait_until
 from tests.fixtures.world import SERDE
+from tests.support.sqlite_files import checkpoint_ids, integrity
 
 PROCESSES, EACH, BYTES = 6, 20, 20_000
 
@@ -24,20 +25,6 @@ PROCESSES, EACH, BYTES = 6, 20, 20_000
 @pytest.fixture
 def path(sqlite_url):
     return parse_url(sqlite_url).location
-
-
-def integrity(path):
-    connection = sqlite3.connect(path)
-    (found,) = connection.execute("PRAGMA integrity_check").fetchone()
-    connection.close()
-    return found
-
-
-def checkpoint_ids(path):
-    connection = sqlite3.connect(path)
-    found = [row[0] for row in connection.execute("SELECT checkpoint_id FROM rp_checkpoints")]
-    connection.close()
-    return sorted(found)
 
 
 def wal_bytes(path):

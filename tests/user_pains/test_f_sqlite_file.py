@@ -10,12 +10,13 @@ import pytest
 
 from runtime_persist import Runtime
 from runtime_persist.dialects import parse_url
-from runtime_persist.drivers.sqlite_wal import has_wal_reset_fault
+from runtime_persist.dialects.sqlite import has_wal_reset_fault
 from runtime_persist.engine import run
 from runtime_persist.inspector import load_bundle
 from tests.connections import programs
 from tests.fixtures.raw import wait_until
 from tests.support.graphs import chain, config, says
+from tests.support.sqlite_files import checkpoint_ids, integrity
 
 WRITERS, PUTS, BYTES = 16, 119, 20_000
 LOCKED_SECONDS = 8
@@ -26,20 +27,6 @@ WAL_BYTES_MAX = 10_000_000
 @pytest.fixture
 def path(sqlite_url):
     return parse_url(sqlite_url).location
-
-
-def integrity(path):
-    connection = sqlite3.connect(path)
-    (found,) = connection.execute("PRAGMA integrity_check").fetchone()
-    connection.close()
-    return found
-
-
-def checkpoint_ids(path):
-    connection = sqlite3.connect(path)
-    found = [row[0] for row in connection.execute("SELECT checkpoint_id FROM rp_checkpoints")]
-    connection.close()
-    return sorted(found)
 
 
 def acknowledged_by(children, path, total):
