@@ -80,10 +80,34 @@ class ThreadNotFound(InvalidInput):
     code = "THREAD_NOT_FOUND"
 
 
+class CheckpointNotFound(InvalidInput):
+    """There is no checkpoint of that id where it was looked for."""
+
+    code = "CHECKPOINT_NOT_FOUND"
+
+
+class ThreadNotEmpty(InvalidInput):
+    """A thread that something is to be copied to has checkpoints or runs already; use a new thread id."""
+
+    code = "THREAD_NOT_EMPTY"
+
+
+class QuestionNotFound(InvalidInput):
+    """The run does not ask that; see runs.questions(run_id)."""
+
+    code = "QUESTION_NOT_FOUND"
+
+
 class OperationNotFound(InvalidInput):
     """There is no operation of that id in this space."""
 
     code = "OPERATION_NOT_FOUND"
+
+
+class DomainNotFound(InvalidInput):
+    """The run has no execution domain of that id."""
+
+    code = "DOMAIN_NOT_FOUND"
 
 
 class OperationNeedsRun(InvalidInput):
@@ -98,6 +122,12 @@ class OperationUnsupported(InvalidInput):
     code = "OPERATION_UNSUPPORTED"
 
 
+class OperationOrder(InvalidInput):
+    """Calls of one operation are in flight at the same time in one task: tell them apart by key=."""
+
+    code = "OPERATION_ORDER"
+
+
 class UnsupportedValue(InvalidInput):
     """A value cannot be stored so that an equal one comes back; nothing was written."""
 
@@ -108,6 +138,18 @@ class ValueTooLarge(InvalidInput):
     """A value is larger than max_value_bytes; nothing was written."""
 
     code = "VALUE_TOO_LARGE"
+
+
+class BundleTooLarge(InvalidInput):
+    """A recovery bundle is larger than its limits allow; raise them, or leave its content out."""
+
+    code = "BUNDLE_TOO_LARGE"
+
+
+class UnsafeWorkspace(InvalidInput):
+    """Runs of the graph would share one working directory at the same time; isolate it, or allow one run at a time."""
+
+    code = "UNSAFE_WORKSPACE"
 
 
 class MissingDependency(InvalidInput):
@@ -187,10 +229,66 @@ class ThreadOwned(RuntimePersistError):
     kind = "conflict"
 
 
+class ThreadBusy(RuntimePersistError):
+    """The thread has an open run, and on_busy="reject" asks for none; nothing was written."""
+
+    code = "THREAD_BUSY"
+    kind = "conflict"
+
+
+class ThreadMovedOn(RuntimePersistError):
+    """A later run of the thread has begun since; retry that one, or start a new run at a checkpoint."""
+
+    code = "THREAD_MOVED_ON"
+    kind = "conflict"
+
+
+class AlreadyAnswered(RuntimePersistError):
+    """The question was answered before; the first answer counts."""
+
+    code = "ALREADY_ANSWERED"
+    kind = "conflict"
+
+
+class ConsumerMoved(RuntimePersistError):
+    """Another process acknowledged events under the same consumer's name; what it did not handle comes again."""
+
+    code = "CONSUMER_MOVED"
+    kind = "conflict"
+
+
+class WorkspaceBusy(RuntimePersistError):
+    """Another attempt or node works in this directory; give each its own, or wait."""
+
+    code = "WORKSPACE_BUSY"
+    kind = "conflict"
+
+
 class StaleWriter(RuntimePersistError):
     """Another writer moved this thread on since it was loaded; load the thread again and repeat the call."""
 
     code = "STALE_WRITER"
+    kind = "conflict"
+
+
+class SpaceReadOnly(RuntimePersistError):
+    """The space is an imported bundle: it is looked at, and nothing is claimed, resumed or written there."""
+
+    code = "SPACE_READ_ONLY"
+    kind = "conflict"
+
+
+class SpaceIncomplete(RuntimePersistError):
+    """A bundle was being imported into the space, and that never ended; import the same file again to finish it."""
+
+    code = "SPACE_INCOMPLETE"
+    kind = "conflict"
+
+
+class SpaceTaken(RuntimePersistError):
+    """The space is there already, and is not of this bundle; import it into another one."""
+
+    code = "SPACE_TAKEN"
     kind = "conflict"
 
 
@@ -250,6 +348,41 @@ class NothingToClaim(RuntimePersistError):
     kind = "conflict"
 
 
+class RecoveryPlanChanged(RuntimePersistError):
+    """A run is not as the recovery plan saw it, so nothing was done; look again."""
+
+    code = "RECOVERY_PLAN_CHANGED"
+    kind = "conflict"
+
+
+class CapacityReached(RuntimePersistError):
+    """All places are taken: slots of the instance, runs of the graph, or the run's scope; wait until one is free."""
+
+    code = "CAPACITY_REACHED"
+    kind = "conflict"
+
+
+class CapacityUnknown(RuntimePersistError):
+    """The instance has no report that counts: none, one that ran out, or another instance's; report, then claim."""
+
+    code = "CAPACITY_UNKNOWN"
+    kind = "conflict"
+
+
+class ReportIgnored(RuntimePersistError):
+    """A report about an attempt is a duplicate, was overtaken, has no sequence or is late; nothing was changed."""
+
+    code = "REPORT_IGNORED"
+    kind = "conflict"
+
+
+class CallbackRefused(RuntimePersistError):
+    """The callback token is not this attempt's, has expired or was revoked; nothing was changed."""
+
+    code = "CALLBACK_REFUSED"
+    kind = "fenced"
+
+
 # --- not provable -------------------------------------------------------------------------------------------------
 
 
@@ -264,6 +397,20 @@ class OperationUnknown(RuntimePersistError):
     """An earlier try of this operation started and nothing proves what became of it; a person has to say."""
 
     code = "OPERATION_UNKNOWN"
+    kind = "unknown"
+
+
+class BudgetExhausted(RuntimePersistError):
+    """The run's budget is spent: it waits for a person, who raises it (runs.raise_budget) or cancels the run."""
+
+    code = "BUDGET_EXHAUSTED"
+    kind = "unknown"
+
+
+class DomainsOpen(RuntimePersistError):
+    """The run has execution domains that may still write outside; each must be proved revoked first."""
+
+    code = "DOMAINS_OPEN"
     kind = "unknown"
 
 
@@ -315,6 +462,13 @@ class IncompatibleClass(RuntimePersistError):
 # --- work that failed ---------------------------------------------------------------------------------------------
 
 
+class TicketsTaken(RuntimePersistError):
+    """All that is left of the run's budget is reserved by calls that are being made; wait until one is settled."""
+
+    code = "TICKETS_TAKEN"
+    kind = "conflict"
+
+
 class OperationFailed(RuntimePersistError):
     """The journal holds a failure of this operation."""
 
@@ -326,6 +480,20 @@ class RunFailed(RuntimePersistError):
     """The run ended without a result."""
 
     code = "RUN_FAILED"
+    kind = "failed"
+
+
+class RuntimeFailed(RuntimePersistError):
+    """A runtime could not start an attempt; nothing of it was executed."""
+
+    code = "RUNTIME_FAILED"
+    kind = "retry"
+
+
+class AttemptFailed(RuntimePersistError):
+    """An attempt failed in its runtime; the run is attempted again as its retry policy says."""
+
+    code = "ATTEMPT_FAILED"
     kind = "failed"
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Executable, Select
@@ -71,6 +71,8 @@ class Fragment:
         rows: row parameter: column name to column type; the fragment runs once for each row.
         locks: a statement in its place that only locks what is there already (where ``build`` would make a row, and
             so wait for whoever has locked it); for a bundle among others in one transaction.
+        unless: an earlier fragment; when that gave a row, this one does nothing (its statement says so too).
+        tells: type of the event that it appends (None: it appends none).
 
     """
 
@@ -80,6 +82,8 @@ class Fragment:
     returns: tuple[str, ...] = ()
     rows: Mapping[str, Any] = field(default_factory=dict)
     locks: Callable[[Inputs], Executable] | None = None
+    unless: str | None = None
+    tells: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,24 +94,21 @@ class Bundle:
     fragments: tuple[Fragment, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a bundle did: rows written or returned by each fragment, and the single rows that were asked for."""
 
     counts: Mapping[str, int]
     values: Mapping[str, Row]
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A query with its parameters; the driver answers with its rows."""
 
     query: Query
     params: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class BundleCall:
+class BundleCall(NamedTuple):
     """A bundle with its parameters; ``rows`` has the rows of each fragment that takes some."""
 
     bundle: Bundle
@@ -135,13 +136,3 @@ def one_or_none(query: Query, **params: Any) -> Plan[Row | None]:
     """Run a query and return its first row."""
     rows = yield from many(query, **params)
     return rows[0] if rows else None
-
-
-def run_bundle(
-    bundle: Bundle,
-    params: Mapping[str, Any],
-    rows: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
-) -> Plan[Outcome]:
-    """Run a bundle and return what it did."""
-    outcome: Outcome = yield BundleCall(bundle, params, rows or {})
-    return outcome

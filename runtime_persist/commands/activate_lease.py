@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from runtime_persist.commands.parts import run_rows, taking
+from runtime_persist.commands.parts import domain_rows, run_rows, taking
 from runtime_persist.commands.parts.spec import ColdCommand, Decision, LeaseCommand, Locked, RunChange
 from runtime_persist.errors import IllegalTransition, InvariantBroken
 from runtime_persist.model.guards import LEASE_HELD
@@ -20,14 +20,15 @@ class ActivateLease(LeaseCommand):
     """Make a recovering lease active. Answer: ``attempt_id`` of the attempt that may now be started.
 
     Attributes:
-        revocation: the revocation receipt (``empty-domain-set``: no execution domain was ever opened).
         attempt_id: id for the takeover's attempt.
 
-    Refused: lost, released, expired; already active (IllegalTransition).
+    The run's row says why it may (``revocation``): ``empty-domain-set`` when no execution domain was ever opened.
+
+    Refused: lost, released, expired; already active (IllegalTransition); a domain of an older epoch is not revoked
+    (DomainsOpen).
 
     """
 
-    revocation: str
     attempt_id: str
 
 
@@ -41,7 +42,7 @@ def decide(command: ActivateLease, locked: Locked) -> Plan[Decision]:
         raise IllegalTransition(msg, run_id=command.run_id)
     attempt = yield from run_rows.current_attempt(before)
     run = taking.taken(before, attempt, locked.now_us)
-    run.activate(command.revocation)
+    run.activate(domain_rows.revocation(before))
     if before["status"] == RunStatus.LOST and (attempt is None or attempt["ended_us"] is not None):
         run.add_attempt(command.attempt_id, AttemptCause.TAKEOVER)
     return Decision(

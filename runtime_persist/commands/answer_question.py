@@ -19,10 +19,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerQuestion(Command):
-    """Store the answer (encoded payload reference) and queue the run. Refused: the run is not waiting."""
+    """Store the answer and queue the run. Answer: ``status``.
+
+    Attributes:
+        run_id: the run that waits.
+        answer: encoded payload reference of what it resumes with, and of the checkpoint it was asked at.
+        said: fingerprint of what the person said: the same again under one command id is the same answer.
+        question_id: the question that is answered, which is the attempt that asked (None: the one that is open).
+        interrupt_ids: what of it is answered, for the event.
+
+    Refused: the run is not waiting, or asks something else by now (IllegalTransition).
+
+    """
 
     run_id: str
     answer: bytes
+    said: bytes
+    question_id: str | None = None
+    interrupt_ids: tuple[str, ...] = ()
     owner: str = ""
     blobs: tuple[Blob, ...] = ()
 
@@ -35,8 +49,11 @@ def decide(command: AnswerQuestion, locked: Locked) -> Plan[Decision]:
     if before["status"] != RunStatus.WAITING_APPROVAL:  # a running run could become queued too: by yielding
         msg = f"run {command.run_id} is {before['status']}; it waits for no answer"
         raise IllegalTransition(msg, run_id=command.run_id, status=before["status"])
+    if command.question_id not in {None, before["attempt_id"]}:
+        msg = f"run {command.run_id} asks another question by now; read runs.questions again"
+        raise IllegalTransition(msg, run_id=command.run_id, status=before["status"])
     run = taking.taken(before, None, locked.now_us)
-    run.tell("run.answered")
+    run.tell("run.answered", **({"interrupt_ids": list(command.interrupt_ids)} if command.interrupt_ids else {}))
     run.move(RunStatus.QUEUED, answer=command.answer, question=None, queued_us=locked.now_us)
     return done(
         Decision(
@@ -53,4 +70,5 @@ SPEC = ColdCommand(
     guard=CONTROL,
     decide=decide,
     statements=(run_rows.SAVE_RUN, content.STORE_BLOB),
+    fingerprint=lambda command: command.said,
 )

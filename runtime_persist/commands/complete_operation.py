@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Executable, update
+from sqlalchemy import Executable, null, update
 
-from runtime_persist.commands.parts import content, events
+from runtime_persist.commands.parts import content, events, tries
 from runtime_persist.commands.parts.guards import FENCE
-from runtime_persist.commands.parts.spec import HotCommand, LeaseCommand, Receipt
+from runtime_persist.commands.parts.spec import HotCommand, Receipt
+from runtime_persist.commands.parts.tries import OfTry
 from runtime_persist.dialects.sql import bind, constant, now_us
 from runtime_persist.errors import IllegalTransition
 from runtime_persist.model.guards import LEASE_ACTIVE
-from runtime_persist.model.states import OperationStatus
+from runtime_persist.model.states import OperationPhase, OperationStatus, TryStatus
 from runtime_persist.plan import Fragment, Inputs, Plan
 from runtime_persist.queries import operations as operation_rows
 from runtime_persist.schema import operation_tries, operations
@@ -25,24 +26,25 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompleteOperation(LeaseCommand):
+class CompleteOperation(OfTry):
     """Store the outcome of try ``try_no``; use :meth:`succeeded` or :meth:`failed`, never a free status.
+
+    ``reconciled``: the outside was asked for it, after nothing else proved it.
 
     Refused: the lease is lost, released or expired; the operation is at another try or already has another
     outcome (IllegalTransition, CommandMismatch).
     """
 
-    operation_id: str
-    name: str
-    try_no: int
     status: OperationStatus
     try_status: str
     outcome: bytes
     result: bytes | None = None
     error_type: str | None = None
     error_text: str | None = None
+    error_code: str | None = None
     owner: str = ""
     blobs: tuple[Blob, ...] = ()
+    reconciled: bool = False
 
     @classmethod
     def succeeded(
@@ -73,6 +75,7 @@ class CompleteOperation(LeaseCommand):
         error_type: str,
         error_text: str,
         outcome: bytes,
+        error_code: str | None = None,
         try_status: str = "failed",
         **base: Any,
     ) -> CompleteOperation:
@@ -82,6 +85,7 @@ class CompleteOperation(LeaseCommand):
             try_status=try_status,
             error_type=error_type,
             error_text=error_text,
+            error_code=error_code,
             outcome=outcome,
             **base,
         )
@@ -96,11 +100,13 @@ def _operation(inputs: Inputs) -> Executable:
             result_fingerprint=bind(operations.c.result_fingerprint),
             error_type=bind(operations.c.error_type),
             error_text=bind(operations.c.error_text),
+            error_code=bind(operations.c.error_code),
+            phase=constant(OperationPhase.COMPLETED.value),
+            next_attempt_us=null(),
             ended_us=now_us(),
         )
         .where(
-            operations.c.space == bind(operations.c.space),
-            operations.c.operation_id == bind(operations.c.operation_id),
+            *tries.is_operation(),
             operations.c.try_no == bind(operations.c.try_no),
             operations.c.status == constant(OperationStatus.PENDING.value),
             inputs.gate(),
@@ -115,12 +121,13 @@ def _try(inputs: Inputs) -> Executable:
             status=bind(operation_tries.c.status, "try_status"),
             error_type=bind(operation_tries.c.error_type),
             error_text=bind(operation_tries.c.error_text),
+            error_code=bind(operation_tries.c.error_code),
             ended_us=now_us(),
         )
         .where(
-            operation_tries.c.space == bind(operation_tries.c.space),
-            operation_tries.c.operation_id == bind(operation_tries.c.operation_id),
-            operation_tries.c.try_no == bind(operation_tries.c.try_no),
+            *tries.is_try(),
+            # One that has ended by itself (its raw result is stored) keeps its end.
+            operation_tries.c.status.in_([constant(TryStatus.STARTED.value), constant(TryStatus.UNKNOWN.value)]),
             inputs.gate(),
         )
     )
@@ -129,27 +136,16 @@ def _try(inputs: Inputs) -> Executable:
 def _params(
     command: CompleteOperation,
 ) -> tuple[Mapping[str, Any], Mapping[str, Sequence[Mapping[str, Any]]]]:
-    facts = {
-        "operation_id": command.operation_id,
-        "name": command.name,
-        "try_no": command.try_no,
-        "status": command.status.value,
-    }
-    return {
-        "space": command.space,
-        "run_id": command.run_id,
-        "epoch": command.epoch,
-        "operation_id": command.operation_id,
-        "try_no": command.try_no,
+    asked = {"reconciled": True} if command.reconciled else {}
+    return tries.params(command, "operation.completed", status=command.status.value, **asked) | {
         "status": command.status.value,
         "try_status": command.try_status,
         "result": command.result,
         "result_fingerprint": command.outcome,
         "error_type": command.error_type,
         "error_text": command.error_text,
+        "error_code": command.error_code,
         "owner": command.owner,
-        "actor": command.actor,
-        "event_payload": events.packed(facts),
     }, {"blobs": content.rows(command.blobs)}
 
 

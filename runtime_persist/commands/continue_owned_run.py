@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from runtime_persist.commands.parts import content, run_rows, taking
+from runtime_persist.commands.parts import admission, content, domain_rows, run_rows, taking
 from runtime_persist.commands.parts.spec import ColdCommand, Decision, Locked, RunChange, ThreadCommand
 from runtime_persist.errors import InvariantBroken, NothingToClaim, RunFailed, ThreadOwned
 from runtime_persist.model.guards import CLAIM
-from runtime_persist.model.lease import EMPTY_DOMAIN_SET, MANUAL_GRAPH
+from runtime_persist.model.lease import MANUAL_GRAPH
 from runtime_persist.model.states import AttemptCause, AttemptStatus, RunStatus
 from runtime_persist.plan import Plan, one_or_none
+from runtime_persist.recovery import runs as recovery
 
 if TYPE_CHECKING:
     from runtime_persist.model.payload import Blob
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 class ContinueOwnedRun(ThreadCommand):
     """Take the thread's open run with a new attempt. Answer: ``run_id``, ``epoch``, ``attempt_id``, ``takeover``.
 
-    Refused: a live lease, or a run of another graph (ThreadOwned); no open run (NothingToClaim, naming the last run).
+    Refused: a live lease, or a run of another graph (ThreadOwned); no open run (NothingToClaim, naming the last
+    run); a domain of an older epoch is not revoked (DomainsOpen); its graph's places, or its scope, are
+    taken (CapacityReached).
     """
 
     graph: str
@@ -55,23 +58,19 @@ def decide(command: ContinueOwnedRun, locked: Locked) -> Plan[Decision]:
     attempt = yield from run_rows.current_attempt(before)
     run = taking.taken(before, attempt, now)
     run.stop_if_overdue()
-    takeover = taking.past_start_fence(attempt) or before["status"] == RunStatus.LOST
+    takeover = recovery.is_takeover(before["status"], past_start_fence=taking.past_start_fence(attempt))
     if takeover and run.count_takeover(progress=(yield from taking.progressed(before))):
         msg = f"run {before['run_id']} crashed {before['takeovers']} times in a row without progress; cancel it"
         raise RunFailed(msg, run_id=before["run_id"], reason="crash_loop")
+    yield from admission.take_places(before)
     run.lease(command.worker_id, command.ttl_us)
     if takeover:
         run.lose()
     elif run.run["status"] == RunStatus.QUEUED:
         run.move(RunStatus.DISPATCHING)
-    run.activate(EMPTY_DOMAIN_SET)
+    run.activate(domain_rows.revocation(before))
     if attempt is not None and attempt["ended_us"] is None and not taking.past_start_fence(attempt):
-        run.attempt = run_rows.move_attempt(
-            attempt,
-            AttemptStatus.CANCELLED,
-            now,
-            termination_reason="superseded",
-        )
+        run.attempt = run_rows.move_attempt(attempt, AttemptStatus.CANCELLED, now, termination_reason="superseded")
         run.effects.append(run_rows.save_attempt(run.attempt))
         run.tell("attempt.cancelled", reason="superseded")
     cause = AttemptCause.TAKEOVER if takeover else AttemptCause.RESUME if before["attempt_no"] else AttemptCause.INITIAL
@@ -107,6 +106,7 @@ SPEC = ColdCommand(
         taking.LAST_RUN,
         run_rows.READ_ATTEMPT,
         taking.READ_PROGRESS,
+        *admission.PLACES,
         run_rows.SAVE_RUN,
         run_rows.MARK_TRIES_UNKNOWN,
         run_rows.SAVE_ATTEMPT,

@@ -20,7 +20,9 @@ class CreateSpace(Command):
 
 CREATE = Query(
     "create_space",
-    insert(spaces).values(**{column.name: bind(column) for column in spaces.c}).on_conflict_do_nothing(),
+    insert(spaces)
+    .values(**{name: bind(spaces.c[name]) for name in ("space", "secret", "created_us")})
+    .on_conflict_do_nothing(),
 )
 
 

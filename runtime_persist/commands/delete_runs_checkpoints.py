@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, exists, func, select, tuple_, update
+from sqlalchemy import delete, select, tuple_
 
+from runtime_persist.commands.parts import head_rows
 from runtime_persist.commands.parts.spec import ColdCommand, Decision, Locked, ThreadCommand
-from runtime_persist.dialects.sql import among, bind, constant
+from runtime_persist.dialects.sql import among, bind
 from runtime_persist.model.guards import THREAD
 from runtime_persist.plan import Call, Plan, Query, done
-from runtime_persist.schema import checkpoints, heads, writes
+from runtime_persist.schema import checkpoints, writes
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
@@ -27,7 +28,7 @@ class DeleteRunsCheckpoints(ThreadCommand):
     run_refs: tuple[str, ...]
 
 
-_C, _H, _W = checkpoints.c, heads.c, writes.c
+_C, _W = checkpoints.c, writes.c
 _OF_RUNS: tuple[ColumnElement[bool], ...] = (
     _C.space == bind(_C.space),
     _C.thread_id == bind(_C.thread_id),
@@ -43,33 +44,6 @@ DELETE_WRITES = Query(
     each="run_refs",
 )
 DELETE_CHECKPOINTS = Query("delete_checkpoints_of_runs", delete(checkpoints).where(*_OF_RUNS), each="run_refs")
-_LEFT = (
-    _C.space == _H.space,
-    _C.thread_id == _H.thread_id,
-    _C.checkpoint_ns == _H.checkpoint_ns,
-    _C.hidden == constant(0),
-)
-MOVE_HEADS = Query(
-    "move_orphaned_heads",
-    update(heads)
-    .values(
-        checkpoint_id=func.coalesce(
-            select(func.max(_C.checkpoint_id)).where(*_LEFT).scalar_subquery(),
-            constant(""),
-        ),
-    )
-    .where(
-        _H.space == bind(_H.space),
-        _H.thread_id == bind(_H.thread_id),
-        ~exists().where(*_LEFT, _C.checkpoint_id == _H.checkpoint_id),
-    ),
-)
-DROP_HEADS = Query(
-    "drop_empty_heads",
-    delete(heads).where(
-        _H.space == bind(_H.space), _H.thread_id == bind(_H.thread_id), _H.checkpoint_id == constant("")
-    ),
-)
 
 
 def decide(command: DeleteRunsCheckpoints, locked: Locked) -> Plan[Decision]:
@@ -83,8 +57,7 @@ def decide(command: DeleteRunsCheckpoints, locked: Locked) -> Plan[Decision]:
             effects=[
                 Call(DELETE_WRITES, of_runs),
                 Call(DELETE_CHECKPOINTS, of_runs),
-                Call(MOVE_HEADS, thread),
-                Call(DROP_HEADS, thread),
+                *head_rows.fall_back(command.space, command.thread_id),
             ],
         )
     )
@@ -95,7 +68,7 @@ SPEC = ColdCommand(
     dto=DeleteRunsCheckpoints,
     guard=THREAD,
     decide=decide,
-    statements=(DELETE_WRITES, DELETE_CHECKPOINTS, MOVE_HEADS, DROP_HEADS),
+    statements=(DELETE_WRITES, DELETE_CHECKPOINTS, *head_rows.STATEMENTS),
     locks_thread=True,
     locks_run=False,
 )

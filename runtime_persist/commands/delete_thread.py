@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Table, delete, func, null, select, update
+from sqlalchemy import Table, delete, func, literal_column, null, select, update
 
+from runtime_persist.commands.parts import domain_rows, positions
 from runtime_persist.commands.parts.spec import ColdCommand, Decision, Locked, ThreadCommand
-from runtime_persist.dialects.sql import bind, constant
+from runtime_persist.dialects.sql import bind, constant, excluded, insert, now_us
+from runtime_persist.dialects.transactions import counts_rows
 from runtime_persist.errors import InvariantBroken
 from runtime_persist.model.guards import THREAD
 from runtime_persist.plan import Call, Plan, Query, one_or_none
 from runtime_persist.schema import (
     attempts,
     checkpoints,
+    cursors,
+    domains,
     events,
     heads,
     operation_tries,
@@ -22,13 +26,18 @@ from runtime_persist.schema import (
     receipts,
     runs,
     threads,
+    tickets,
     writes,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteThread(ThreadCommand):
-    """Delete a thread. An unknown thread is no error. Refused: a live run owns it (ThreadOwned)."""
+    """Delete a thread. An unknown thread is no error.
+
+    Refused: a live run owns it (ThreadOwned); an execution domain of one of its runs is not revoked (DomainsOpen): how
+    to find it would be forgotten.
+    """
 
 
 def _of_thread(table: Table) -> Query:
@@ -59,8 +68,42 @@ GREATEST = Query(
         checkpoints.c.thread_id == bind(checkpoints.c.thread_id),
     ),
 )
+OPEN = Query(
+    "read_open_domains",
+    select(runs.c.run_id, runs.c.domains_open)
+    .where(
+        runs.c.space == bind(runs.c.space),
+        runs.c.thread_id == bind(runs.c.thread_id),
+        runs.c.domains_open > constant(0),
+    )
+    .limit(literal_column("1")),
+)
+# Where positions are counted from rows, the rows that go leave the greatest one behind: none is given a second time.
+KEEP_POSITION = Query(
+    "keep_position",
+    insert(cursors)
+    .from_select(
+        ["space", "consumer", "position", "run_id", "seq", "acked_us", "command_id"],
+        select(
+            bind(cursors.c.space),
+            constant(positions.NO_CONSUMER),
+            func.max(events.c.position),
+            constant(""),
+            constant(0),
+            now_us(),
+            constant(""),
+        )
+        .where(events.c.space == bind(events.c.space), counts_rows())
+        .having(func.max(events.c.position).is_not(None)),
+    )
+    .on_conflict_do_update(
+        index_elements=[cursors.c.space, cursors.c.consumer],
+        set_={"position": excluded("position"), "acked_us": excluded("acked_us")},
+        where=cursors.c.position < excluded("position"),
+    ),
+)
 _BY_THREAD: tuple[Table, ...] = (checkpoints, writes, heads, operations)
-_BY_RUN: tuple[Table, ...] = (attempts, events, operation_tries, receipts)
+_BY_RUN: tuple[Table, ...] = (attempts, domains, events, operation_tries, receipts, tickets)
 DELETES = (
     *(_of_runs(table) for table in _BY_RUN),
     *(_of_thread(table) for table in _BY_THREAD),
@@ -84,6 +127,9 @@ def decide(command: DeleteThread, locked: Locked) -> Plan[Decision]:
     """Return the deletes and the mark."""
     if locked.thread is None:
         raise InvariantBroken
+    held = yield from one_or_none(OPEN, space=command.space, thread_id=command.thread_id)
+    if held is not None:
+        domain_rows.check_revoked(held, "be deleted with its thread")
     greatest = yield from one_or_none(GREATEST, space=command.space, thread_id=command.thread_id)
     thread: dict[str, Any] = {"space": command.space, "thread_id": command.thread_id}
     mark = {
@@ -92,7 +138,7 @@ def decide(command: DeleteThread, locked: Locked) -> Plan[Decision]:
         "deleted_us": locked.now_us,
         "deleted_checkpoint_id": (greatest or {}).get("checkpoint_id") or locked.thread["deleted_checkpoint_id"],
     }
-    return Decision({}, effects=[*(Call(query, thread) for query in DELETES), Call(MARK, mark)])
+    return Decision({}, effects=[*(Call(query, thread) for query in (KEEP_POSITION, *DELETES)), Call(MARK, mark)])
 
 
 SPEC = ColdCommand(
@@ -100,7 +146,7 @@ SPEC = ColdCommand(
     dto=DeleteThread,
     guard=THREAD,
     decide=decide,
-    statements=(GREATEST, *DELETES, MARK),
+    statements=(OPEN, GREATEST, KEEP_POSITION, *DELETES, MARK),
     locks_thread=True,
     locks_run=False,
 )

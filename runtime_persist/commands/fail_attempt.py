@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from runtime_persist.commands.parts import run_rows, taking
+from runtime_persist.commands.parts import domain_rows, failing, rolling_back, run_rows, taking
 from runtime_persist.commands.parts.spec import ColdCommand, Decision, Locked, RunChange, ThreadCommand
 from runtime_persist.errors import IllegalTransition, InvariantBroken
 from runtime_persist.model.guards import LEASE_ACTIVE
-from runtime_persist.model.retry import RetryPolicy
-from runtime_persist.model.states import AttemptStatus, Control, LeasePhase, RunStatus
 
 if TYPE_CHECKING:
     from runtime_persist.plan import Plan
@@ -27,7 +25,8 @@ class FailAttempt(ThreadCommand):
         chance: between 0 and 1: where in the policy's jitter the wait lies.
 
     The run waits (``retry_wait``) when its policy has attempts left, else it is ``failed``. A run that is being
-    stopped, or past its deadline, ends for that reason. Refused: no active lease; an attempt that was never started.
+    stopped, or past its deadline, ends for that reason. Refused: no active lease; an attempt that was never started; an
+    execution domain that is not revoked, beside those that end with this command (DomainsOpen).
 
     """
 
@@ -37,6 +36,7 @@ class FailAttempt(ThreadCommand):
     error_summary: str
     repeatable: bool = True
     chance: float = 0.5
+    ends_domains: tuple[str, ...] = ()
 
 
 def decide(command: FailAttempt, locked: Locked) -> Plan[Decision]:
@@ -49,18 +49,9 @@ def decide(command: FailAttempt, locked: Locked) -> Plan[Decision]:
         msg = f"run {command.run_id} has no started attempt that could have failed"
         raise IllegalTransition(msg, run_id=command.run_id, status=before["status"])
     run = taking.taken(before, attempt, locked.now_us)
-    run.stop_if_overdue()
-    run.run["failures"] += 1
+    yield from domain_rows.end_own(run, command.ends_domains, command.actor)
     said = {"error_code": command.error_code, "error_summary": command.error_summary}
-    policy = RetryPolicy.decoded(before["retry_policy"])
-    again = command.repeatable and run.run["failures"] < policy.max_attempts
-    if again and run.run["control"] == Control.OPEN:
-        run.end_attempt(AttemptStatus.FAILED, "error", said)
-        due = run.now + policy.delay_us(run.run["failures"], command.chance)
-        run.run |= {"phase": LeasePhase.RELEASED.value, "expires_us": 0, "next_attempt_us": due}
-        run.move(RunStatus.RETRY_WAIT, **said)
-    else:
-        run.conclude(thread, RunStatus.FAILED, "error", **said)
+    yield from failing.fail(run, thread, said, repeatable=command.repeatable, chance=command.chance)
     return Decision(
         {"status": run.run["status"], "next_attempt_us": run.run["next_attempt_us"]},
         runs=[RunChange(before, run.run, run.events)],
@@ -73,6 +64,14 @@ SPEC = ColdCommand(
     dto=FailAttempt,
     guard=LEASE_ACTIVE,
     decide=decide,
-    statements=(run_rows.READ_ATTEMPT, run_rows.SAVE_RUN, run_rows.SAVE_ATTEMPT, run_rows.SAVE_THREAD),
+    statements=(
+        run_rows.READ_ATTEMPT,
+        domain_rows.READ_DOMAIN,
+        *rolling_back.STATEMENTS,
+        run_rows.SAVE_RUN,
+        domain_rows.SAVE_DOMAIN,
+        run_rows.SAVE_ATTEMPT,
+        run_rows.SAVE_THREAD,
+    ),
     locks_thread=True,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from runtime_persist.commands.parts import content, run_rows, taking
+from runtime_persist.commands.parts import content, domain_rows, rolling_back, run_rows, taking
 from runtime_persist.commands.parts.spec import ColdCommand, Decision, Locked, RunChange, ThreadCommand
 from runtime_persist.errors import InvariantBroken
 from runtime_persist.model.guards import LEASE_HELD
@@ -24,7 +24,8 @@ class FinalizeRun(ThreadCommand):
     (by ``deadline``: ``timed_out``) even if its code then returned a value, which is kept as result with
     ``observed_state = succeeded``.
 
-    Answer: ``status``. Refused: lost, released, expired.
+    Answer: ``status``. Refused: lost, released, expired; an execution domain that is not revoked, beside those that
+    end with this command (DomainsOpen): the final status waits for proof that it stopped.
     """
 
     run_id: str
@@ -36,6 +37,7 @@ class FinalizeRun(ThreadCommand):
     error_summary: str | None = None
     owner: str = ""
     blobs: tuple[Blob, ...] = ()
+    ends_domains: tuple[str, ...] = ()
 
     @classmethod
     def succeeded(cls, *, result: bytes, owner: str, blobs: tuple[Blob, ...], **base: Any) -> FinalizeRun:
@@ -73,8 +75,10 @@ def decide(command: FinalizeRun, locked: Locked) -> Plan[Decision]:
         raise InvariantBroken
     attempt = yield from run_rows.current_attempt(before)
     run = taking.taken(before, attempt, locked.now_us)
+    yield from domain_rows.end_own(run, command.ends_domains, command.actor)
     said = {"result": command.result, "error_code": command.error_code, "error_summary": command.error_summary}
     run.conclude(thread, command.status, command.reason, **said)
+    yield from rolling_back.roll_back(run)
     return Decision(
         {"status": run.run["status"]},
         runs=[RunChange(before, run.run, run.events)],
@@ -92,7 +96,10 @@ SPEC = ColdCommand(
     decide=decide,
     statements=(
         run_rows.READ_ATTEMPT,
+        domain_rows.READ_DOMAIN,
+        *rolling_back.STATEMENTS,
         run_rows.SAVE_RUN,
+        domain_rows.SAVE_DOMAIN,
         run_rows.SAVE_ATTEMPT,
         run_rows.SAVE_THREAD,
         content.STORE_BLOB,

@@ -10,6 +10,7 @@ from runtime_persist.commands.parts.spec import ColdCommand, Command, Decision, 
 from runtime_persist.errors import IllegalTransition, InvariantBroken
 from runtime_persist.model.guards import CONTROL
 from runtime_persist.model.states import FINAL_RUN, RunStatus
+from runtime_persist.recovery import runs as recovery
 
 if TYPE_CHECKING:
     from runtime_persist.plan import Plan
@@ -38,7 +39,7 @@ def decide(command: MarkLost, locked: Locked) -> Plan[Decision]:
     if taking.is_live(before, locked.now_us):
         msg = f"run {command.run_id} has a live lease (epoch {before['epoch']}): its holder says what becomes of it"
         raise IllegalTransition(msg, run_id=command.run_id, status=status.value)
-    if not taking.past_start_fence(attempt):
+    if not recovery.is_takeover(status, past_start_fence=taking.past_start_fence(attempt)):
         msg = f"run {command.run_id} is {status.value} and was not started under its lease: there is nothing to lose"
         raise IllegalTransition(msg, run_id=command.run_id, status=status.value)
     run = taking.taken(before, attempt, locked.now_us)

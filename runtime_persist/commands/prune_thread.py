@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
 
     from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
+    from runtime_persist.model.payload import Blob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +127,8 @@ def decide(command: PruneThread, locked: Locked) -> Plan[Decision]:
     return Decision(
         {},
         effects=[
-            *(call for one in command.snapshots for call in _rewrite(thread, one.row)),
+            *_content(command),
+            *(_rewrite(thread, one.row) for one in command.snapshots),
             *each(DELETE_WRITES, command.delete),
             *each(DELETE_CHECKPOINTS, command.delete),
             *each(HIDE, command.hide),
@@ -136,9 +138,19 @@ def decide(command: PruneThread, locked: Locked) -> Plan[Decision]:
     )
 
 
-def _rewrite(thread: dict[str, str], row: CheckpointRow) -> list[Call]:
+def _content(command: PruneThread) -> list[Call]:
+    """Return what stores the content of all heads, each piece once."""
+    owned: dict[str, dict[bytes, Blob]] = {}
+    for one in command.snapshots:
+        owned.setdefault(one.row.owner, {}).update((blob.address, blob) for blob in one.row.blobs)
+    return [
+        call for owner, blobs in sorted(owned.items()) for call in content.store(command.space, owner, blobs.values())
+    ]
+
+
+def _rewrite(thread: dict[str, str], row: CheckpointRow) -> Call:
     new = {name: getattr(row, name) for name in ("checkpoint_ns", "checkpoint_id", "body", "metadata", "fingerprint")}
-    return [*content.store(thread["space"], row.owner, row.blobs), Call(REWRITE, thread | new)]
+    return Call(REWRITE, thread | new)
 
 
 def _moved(command: PruneThread) -> StaleWriter:

@@ -149,7 +149,7 @@ SPEC = HotCommand(
     guard=THREAD,
     expectations=(
         Fragment("head", _lock_head, source=FENCE, returns=("checkpoint_id",)),
-        Fragment("new_head", _new_head, source=FENCE),
+        Fragment("new_head", _new_head, source=FENCE, unless="head"),
         Fragment("accept", _accept, source=FENCE),
     ),
     receipt=checkpoint_rows.receipt("accept"),

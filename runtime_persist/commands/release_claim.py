@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from runtime_persist.commands.parts import run_rows, taking
+from runtime_persist.commands.parts import domain_rows, run_rows, taking
 from runtime_persist.commands.parts.spec import ColdCommand, Decision, LeaseCommand, Locked, RunChange
 from runtime_persist.errors import IllegalTransition, InvariantBroken
 from runtime_persist.model.guards import LEASE_HELD
@@ -20,8 +20,10 @@ class ReleaseClaim(LeaseCommand):
     """Release the lease of a run whose attempt was not started. Answer: ``status``.
 
     The run keeps its place in the queue, and nothing is counted: neither a retry nor a takeover. A run that was lost
-    before the claim is lost again, one that is being stopped ends. Refused: no lease; the attempt is past its start
-    fence (IllegalTransition): then only evidence or a takeover says what became of it.
+    before the claim is lost again, one that is being stopped ends (one that is rolled back is ended by the next claim,
+    which has its thread). Refused: no lease; the attempt is past its start fence (IllegalTransition): then only
+    evidence or a takeover says what became of it; an execution domain is not revoked, unless the run is lost again
+    with it (DomainsOpen).
     """
 
 
@@ -35,7 +37,10 @@ def decide(command: ReleaseClaim, locked: Locked) -> Plan[Decision]:
         msg = f"attempt {before['attempt_id']} of run {command.run_id} may have started; end or yield it instead"
         raise IllegalTransition(msg, run_id=command.run_id, status=before["status"])
     run = taking.taken(before, attempt, locked.now_us)
-    if before["control"] == Control.STOPPING:
+    lost_again = before["status"] == RunStatus.LOST and before["phase"] == LeasePhase.RECOVERING
+    if before["control"] == Control.STOPPING or not lost_again:
+        domain_rows.check_revoked(before, "be given back")
+    if before["control"] == Control.STOPPING and not before["rolls_back"]:
         run.stop_unstarted()
     else:
         _give_back(run)

@@ -1,15 +1,15 @@
-"""report_attempt_event: the runtime proves that an attempt runs."""
+"""report_attempt_event: the holder of the lease tells what its runtime proved about the attempt."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from runtime_persist.commands.parts import run_rows, taking
+from runtime_persist.commands.parts import evidence, run_rows, taking
 from runtime_persist.commands.parts.spec import ColdCommand, Decision, LeaseCommand, Locked, RunChange
 from runtime_persist.errors import IllegalTransition, InvariantBroken
+from runtime_persist.model.evidence import Observed
 from runtime_persist.model.guards import LEASE_ACTIVE
-from runtime_persist.model.states import AttemptStatus, RunStatus
 
 if TYPE_CHECKING:
     from runtime_persist.plan import Plan
@@ -17,13 +17,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportAttemptEvent(LeaseCommand):
-    """State that the attempt was seen running. Refused: no active lease; the attempt is not starting."""
+    """State that the attempt was accepted by its runtime, or seen running. Answer: ``last_sequence``.
+
+    Attributes:
+        attempt_id: the run's current attempt.
+        sequence: the number of the report, as its runtime counts them; only a greater one than the last counts.
+        observed: ``accepted`` or ``running``; how an attempt ended is told by the command that ends it.
+
+    Refused: no active lease; another attempt, or one that was not started (IllegalTransition); a duplicate, one that
+    was overtaken or that has no sequence (ReportIgnored).
+
+    """
 
     attempt_id: str
+    sequence: int | None = 1
+    observed: Observed = Observed.RUNNING
 
 
 def decide(command: ReportAttemptEvent, locked: Locked) -> Plan[Decision]:
-    """Return attempt and run as running."""
+    """Return what the report proves: an attempt that is seen running makes its run running."""
     before = locked.run
     if before is None:
         raise InvariantBroken
@@ -31,17 +43,17 @@ def decide(command: ReportAttemptEvent, locked: Locked) -> Plan[Decision]:
     if attempt is None or attempt["attempt_id"] != command.attempt_id:
         msg = f"attempt {command.attempt_id} is not the current one of run {command.run_id}"
         raise IllegalTransition(msg, run_id=command.run_id)
+    if command.observed not in {Observed.ACCEPTED, Observed.RUNNING}:
+        msg = f"an attempt that {command.observed} is ended by the command that says how, not by a report"
+        raise IllegalTransition(msg, run_id=command.run_id)
+    evidence.check_sequence(attempt, command.sequence)
     run = taking.taken(before, attempt, locked.now_us)
-    seen = run_rows.move_attempt(
-        attempt,
-        AttemptStatus.RUNNING,
-        locked.now_us,
-        observed_state="running",
-        observed_us=locked.now_us,
+    evidence.see(run, command.observed, command.sequence or 0)
+    return Decision(
+        {"last_sequence": command.sequence},
+        runs=[RunChange(before, run.run, run.events)],
+        effects=run.effects,
     )
-    run.tell("attempt.running")
-    run.move(RunStatus.RUNNING)
-    return Decision({}, runs=[RunChange(before, run.run, run.events)], effects=[run_rows.save_attempt(seen)])
 
 
 SPEC = ColdCommand(

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestStop(Command):
-    """Stop a run; the first reason counts. Answer: ``status``, ``control``. A final run stays as it is."""
+    """Stop a run; the first reason counts. Answer: ``status``, ``control``. A final run stays as it is.
+
+    What was not started ends at once, unless an execution domain of it is open: its end waits for the proof.
+    """
 
     run_id: str
     reason: str = "cancel"
-
-
-_NOT_RUNNING = {RunStatus.CREATED, RunStatus.QUEUED, RunStatus.WAITING_APPROVAL, RunStatus.RETRY_WAIT}
 
 
 def decide(command: RequestStop, locked: Locked) -> Plan[Decision]:
@@ -37,9 +37,7 @@ def decide(command: RequestStop, locked: Locked) -> Plan[Decision]:
         return Decision(answer)
     attempt = yield from run_rows.current_attempt(before)
     run = taking.taken(before, attempt, locked.now_us)
-    run.stop(command.reason)
-    if status in _NOT_RUNNING or (status is RunStatus.DISPATCHING and not taking.past_start_fence(attempt)):
-        run.stop_unstarted()  # a claim is no start: its worker finds the lease released
+    run.ask_to_stop(command.reason)
     answer = {"status": run.run["status"], "control": run.run["control"]}
     return Decision(answer, runs=[RunChange(before, run.run, run.events)], effects=run.effects)
 

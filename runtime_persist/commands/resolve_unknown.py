@@ -5,20 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import update
-
-from runtime_persist.commands.parts import content, run_rows, taking
+from runtime_persist.commands.parts import content, run_rows, settling, taking
 from runtime_persist.commands.parts.spec import ColdCommand, Command, Decision, Locked, RunChange
-from runtime_persist.dialects.sql import bind, now_us
 from runtime_persist.errors import IllegalTransition, InvariantBroken, OperationNotFound
 from runtime_persist.model.guards import CONTROL
 from runtime_persist.model.states import OperationStatus, RunStatus, TryStatus
-from runtime_persist.plan import Call, Plan, Query
 from runtime_persist.queries import operations as operation_rows
-from runtime_persist.schema import operation_tries, operations
 
 if TYPE_CHECKING:
     from runtime_persist.model.payload import Blob
+    from runtime_persist.plan import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +27,8 @@ class ResolveUnknown(Command):
     Attributes:
         run_id: the run that waits with the question.
         operation_id: the operation.
-        happened: True: it counts as succeeded with ``result``; False: it is proved not to have happened, and the
-            resumed run tries again under the same idempotency key.
+        happened: True: it counts as succeeded with ``result``, once its response hooks (if any) were asked about that;
+            False: it is proved not to have happened, and the resumed run tries again under the same idempotency key.
         result: encoded payload reference (with ``happened``).
         outcome: fingerprint of the result.
 
@@ -45,34 +41,6 @@ class ResolveUnknown(Command):
     outcome: bytes = b""
     owner: str = ""
     blobs: tuple[Blob, ...] = ()
-
-
-SETTLE = Query(
-    "settle_operation",
-    update(operations)
-    .values(
-        status=bind(operations.c.status),
-        result=bind(operations.c.result),
-        result_fingerprint=bind(operations.c.result_fingerprint),
-        error_type=bind(operations.c.error_type),
-        error_text=bind(operations.c.error_text),
-        ended_us=now_us(),
-    )
-    .where(
-        operations.c.space == bind(operations.c.space),
-        operations.c.operation_id == bind(operations.c.operation_id),
-    ),
-)
-SETTLE_TRY = Query(
-    "settle_try",
-    update(operation_tries)
-    .values(status=bind(operation_tries.c.status), ended_us=now_us())
-    .where(
-        operation_tries.c.space == bind(operation_tries.c.space),
-        operation_tries.c.operation_id == bind(operation_tries.c.operation_id),
-        operation_tries.c.try_no == bind(operation_tries.c.try_no),
-    ),
-)
 
 
 def decide(command: ResolveUnknown, locked: Locked) -> Plan[Decision]:
@@ -92,28 +60,14 @@ def decide(command: ResolveUnknown, locked: Locked) -> Plan[Decision]:
             f"operation {command.operation_id} is {row['status']}, its last try {row['try_status']}: nothing to settle"
         )
         raise IllegalTransition(msg, operation_id=command.operation_id)
-    status = OperationStatus.SUCCEEDED if command.happened else OperationStatus.FAILED
-    tried = TryStatus.SUCCEEDED if command.happened else TryStatus.FAILED
     run = taking.taken(before, None, locked.now_us)
     run.tell("operation.resolved", operation_id=command.operation_id, happened=command.happened)
     run.move(RunStatus.QUEUED, question=None, queued_us=locked.now_us)
-    key = {"space": command.space, "operation_id": command.operation_id}
     return Decision(
-        {"status": status.value, "run_status": run.run["status"]},
+        {"status": settling.status_of(row, happened=command.happened).value, "run_status": run.run["status"]},
         runs=[RunChange(before, run.run, run.events)],
         effects=[
-            Call(
-                SETTLE,
-                key
-                | {
-                    "status": status.value,
-                    "result": command.result,
-                    "result_fingerprint": command.outcome if command.happened else None,
-                    "error_type": None if command.happened else "DidNotHappen",
-                    "error_text": None if command.happened else "a person stated that it did not happen",
-                },
-            ),
-            Call(SETTLE_TRY, key | {"status": tried.value, "try_no": row["try_no"]}),
+            *settling.settled(row, happened=command.happened, result=command.result, outcome=command.outcome),
             *content.store(command.space, command.owner, command.blobs),
         ],
     )
@@ -124,5 +78,5 @@ SPEC = ColdCommand(
     dto=ResolveUnknown,
     guard=CONTROL,
     decide=decide,
-    statements=(operation_rows.READ_BY_ID, run_rows.SAVE_RUN, SETTLE, SETTLE_TRY, content.STORE_BLOB),
+    statements=(operation_rows.READ_BY_ID, run_rows.SAVE_RUN, settling.SETTLE, settling.SETTLE_TRY, content.STORE_BLOB),
 )

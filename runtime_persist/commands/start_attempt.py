@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Executable, null, update
+from sqlalchemy import Executable, null, or_, update
 
-from runtime_persist.commands.parts import events
+from runtime_persist.commands.parts import events, tries
 from runtime_persist.commands.parts.guards import FENCE
-from runtime_persist.commands.parts.spec import HotCommand, LeaseCommand, Receipt
+from runtime_persist.commands.parts.spec import HotCommand, Receipt
+from runtime_persist.commands.parts.tries import OfTry
 from runtime_persist.dialects.sql import bind, constant, insert, now_us, number
 from runtime_persist.errors import IllegalTransition
 from runtime_persist.model.guards import LEASE_ACTIVE_OPEN
 from runtime_persist.model.keys import fingerprint
-from runtime_persist.model.states import OperationStatus, TryStatus
+from runtime_persist.model.states import ANSWERED, OperationPhase, OperationStatus, TryStatus
 from runtime_persist.plan import Fragment, Inputs, Plan
 from runtime_persist.queries import operations as operation_rows
 from runtime_persist.schema import operation_tries, operations
@@ -24,15 +25,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartAttempt(LeaseCommand):
+class StartAttempt(OfTry):
     """Start try ``try_no`` of an operation; the try before it, if nobody finished it, is stated ``unknown``.
 
-    Refused: no live lease, run stopping; the operation succeeded or is at another try (IllegalTransition).
+    Refused: no live lease, run stopping; the operation succeeded, is at another try, has a raw result already, or its
+    next try is not due yet (IllegalTransition).
     """
 
-    operation_id: str
-    name: str
-    try_no: int
     node_attempt: int
 
 
@@ -45,15 +44,24 @@ def _advance(inputs: Inputs) -> Executable:
             run_id=bind(operations.c.run_id),
             epoch=bind(operations.c.epoch),
             node_attempt=bind(operations.c.node_attempt),
+            phase=constant(OperationPhase.EXECUTING.value),
+            raw=null(),
+            raw_fingerprint=null(),
+            next_attempt_us=null(),
             error_type=null(),
+            error_code=null(),
             error_text=null(),
             ended_us=null(),
         )
         .where(
-            operations.c.space == bind(operations.c.space),
-            operations.c.operation_id == bind(operations.c.operation_id),
+            *tries.is_operation(),
             operations.c.try_no == number("try_no") - constant(1),
             operations.c.status != constant(OperationStatus.SUCCEEDED.value),
+            or_(operations.c.next_attempt_us.is_(None), operations.c.next_attempt_us <= now_us()),
+            or_(
+                operations.c.status == constant(OperationStatus.FAILED.value),
+                operations.c.phase.not_in([constant(phase.value) for phase in ANSWERED]),
+            ),
             inputs.gate(),
         )
     )
@@ -89,16 +97,8 @@ def _next_try(inputs: Inputs) -> Executable:
 
 
 def _params(command: StartAttempt) -> tuple[Mapping[str, Any], Mapping[str, Sequence[Mapping[str, Any]]]]:
-    facts = {"operation_id": command.operation_id, "name": command.name, "try_no": command.try_no}
-    return {
-        "space": command.space,
-        "run_id": command.run_id,
-        "epoch": command.epoch,
-        "operation_id": command.operation_id,
-        "try_no": command.try_no,
+    return tries.params(command, "operation.started") | {
         "node_attempt": command.node_attempt,
-        "actor": command.actor,
-        "event_payload": events.packed(facts),
     }, {}
 
 
@@ -131,7 +131,8 @@ SPEC = HotCommand(
     lookup=_lookup,
     fingerprint=_fingerprint,
     refuse=lambda command, _: IllegalTransition(
-        f"operation {command.operation_id} cannot start try {command.try_no}: it succeeded or is at another try",
+        f"operation {command.operation_id} cannot start try {command.try_no}: it succeeded, has an answer, is at "
+        "another try, or the try is not due yet",
         operation_id=command.operation_id,
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from runtime_persist.commands.parts import content, run_rows, taking
+from runtime_persist.commands.parts import content, domain_rows, run_rows, taking
 from runtime_persist.commands.parts.spec import ColdCommand, Decision, LeaseCommand, Locked, RunChange
 from runtime_persist.errors import InvariantBroken
 from runtime_persist.model.guards import LEASE_ACTIVE_OPEN
@@ -24,7 +24,8 @@ class YieldAttempt(LeaseCommand):
         reason: ``interrupt``, ``ask``, ``budget`` (the run waits) or ``drain`` (the run is queued).
         question: encoded payload reference of why it waits.
 
-    Answer: ``status``. Refused: no active lease; stopping (the run is then to be ended instead).
+    Answer: ``status``. Refused: no active lease; stopping (the run is then to be ended instead); an execution domain
+    that is not revoked, beside those that end with this command (DomainsOpen).
 
     """
 
@@ -32,6 +33,7 @@ class YieldAttempt(LeaseCommand):
     question: bytes | None = None
     owner: str = ""
     blobs: tuple[Blob, ...] = ()
+    ends_domains: tuple[str, ...] = ()
 
 
 def decide(command: YieldAttempt, locked: Locked) -> Plan[Decision]:
@@ -41,6 +43,7 @@ def decide(command: YieldAttempt, locked: Locked) -> Plan[Decision]:
         raise InvariantBroken
     attempt = yield from run_rows.current_attempt(before)
     run = taking.taken(before, attempt, locked.now_us)
+    yield from domain_rows.end_own(run, command.ends_domains, command.actor)
     if attempt is not None:
         yielded = run_rows.move_attempt(
             attempt,
@@ -73,5 +76,12 @@ SPEC = ColdCommand(
     dto=YieldAttempt,
     guard=LEASE_ACTIVE_OPEN,
     decide=decide,
-    statements=(run_rows.READ_ATTEMPT, run_rows.SAVE_RUN, run_rows.SAVE_ATTEMPT, content.STORE_BLOB),
+    statements=(
+        run_rows.READ_ATTEMPT,
+        domain_rows.READ_DOMAIN,
+        run_rows.SAVE_RUN,
+        domain_rows.SAVE_DOMAIN,
+        run_rows.SAVE_ATTEMPT,
+        content.STORE_BLOB,
+    ),
 )

@@ -8,6 +8,9 @@ from runtime_persist.errors import InvalidThreadId
 from runtime_persist.model import limits
 from runtime_persist.model.text import storable
 
+NO_CHECKPOINT = "00000000-0000-0000-0000-000000000000"
+"""Where a run begins that is to begin with an empty state in a thread that has one: smaller than every id."""
+
 
 def new_id() -> str:
     """Return a new UUIDv7 as text."""
@@ -53,3 +56,8 @@ def is_name(value: object) -> bool:
     That is a non-empty text without NUL and without half of an emoji: both databases hold it.
     """
     return isinstance(value, str) and bool(value) and storable(value, len(value)) == value
+
+
+def is_short_name(value: object) -> bool:
+    """Return whether a value can name what is looked up by its name: it stands in an index of either database."""
+    return isinstance(value, str) and is_name(value) and len(value.encode()) <= limits.NAME_BYTES_MAX

@@ -31,6 +31,14 @@ class SpaceKeys:
         """Return the address of content: BLAKE3 keyed by owner, 16 bytes."""
         return blake3(content, key=_owner_key(self.secret, owner)).digest(length=limits.ADDRESS_BYTES)
 
+    def hidden(self, content: bytes) -> str:
+        """Return what is stored instead of content that must not be: equal content gives equal text."""
+        return blake3(b"hidden\0" + content, key=self.secret).digest(length=16).hex()
+
+    def callback_hash(self, token: str) -> bytes:
+        """Return the 32-byte keyed hash of a callback token: who reads the database cannot report."""
+        return blake3(b"callback\0" + token.encode(), key=self.secret).digest()
+
 
 @lru_cache(maxsize=limits.KEYS_CACHED_MAX)
 def _thread_hash(secret: bytes, thread_id: str) -> bytes:
@@ -44,8 +52,14 @@ def _owner_key(secret: bytes, owner: str) -> bytes:
 
 def fingerprint(*parts: bytes) -> bytes:
     """Return 16 bytes that change when any part, or the split between parts, changes."""
+    framed = [piece for part in parts for piece in (len(part).to_bytes(8, "big"), part)]
+    if sum(map(len, parts)) <= _JOINED_BYTES_MAX:
+        return blake3(b"".join(framed)).digest(length=16)
     hasher = blake3()
-    for part in parts:
-        hasher.update(len(part).to_bytes(8, "big"))
-        hasher.update(part)
+    for piece in framed:
+        hasher.update(piece)
     return hasher.digest(length=16)
+
+
+_JOINED_BYTES_MAX = 65_536
+"""Parts of so much are put together and hashed at once; of more, a copy would cost more than the calls."""

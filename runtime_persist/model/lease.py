@@ -8,7 +8,13 @@ MANUAL_GRAPH = "lease"
 """Graph name of runs that were made by ``runtime.lease()``: nothing can be resumed there."""
 
 EMPTY_DOMAIN_SET = "empty-domain-set"
-"""Revocation receipt of a run that never opened an execution domain: its only writes that count are fenced ones."""
+"""Revocation of a run that never opened an execution domain: its only writes that count are fenced ones."""
+
+ALL_REVOKED = "all-domains-revoked"
+"""Revocation of a run that opened execution domains: each of them has its receipt."""
+
+BLOCKED = "blocked"
+"""Instead of a revocation: who claimed the run could not prove that its domains are revoked; nothing starts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

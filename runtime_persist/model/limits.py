@@ -7,6 +7,15 @@ from typing import Final
 THREAD_ID_BYTES_MAX: Final = 1_024
 """Longest thread id in bytes of UTF-8 (a PostgreSQL index row holds 2,704)."""
 
+NAME_BYTES_MAX: Final = 512
+"""Longest name of a space, graph, consumer, operation, hook or scope, and longest key: they fit an index row."""
+
+IDENTITY_BYTES_MAX: Final = 2_600
+"""Longest identity of an operation: space, thread id, namespace, name, position or key together, in one index row."""
+
+ACTOR_CHARS_MAX: Final = 200
+"""Longest name of a person, as recorded with what they said."""
+
 INLINE_MANIFEST_BYTES_MAX: Final = 128
 """A channel value up to this size lives in the checkpoint's manifest and is carried from checkpoint to checkpoint."""
 
@@ -103,6 +112,21 @@ LEASE_RENEWALS_PER_TTL: Final = 3
 LEASE_TTL_SECONDS_MIN: Final = 0.2
 LEASE_TTL_SECONDS_MAX: Final = 86_400.0
 
+DOMAIN_HANDLE_CHARS_MAX: Final = 4_096
+"""How a revoker finds a domain, as JSON."""
+
+DOMAINS_NAMED_MAX: Final = 16
+"""Domains that an event or an error names; of more only the number is told."""
+
+BLOCKED_SECONDS_MAX: Final = 600.0
+"""The longest that a worker leaves a run whose takeover it could not finish to others (or a lease, if longer)."""
+
+PAUSE_SECONDS: Final = 1.0
+"""How long a worker claims nothing of a graph whose runtime could start nothing; each time in a row twice as long."""
+
+PAUSE_SECONDS_MAX: Final = 60.0
+"""The longest of these pauses."""
+
 MAX_TAKEOVERS: Final = 3
 """Takeovers in a row without a new committed checkpoint or operation before the run ends as a crash loop."""
 
@@ -116,9 +140,51 @@ DEADLINE_SECONDS_MAX: Final = 31_536_000.0
 STOP_GRACE_SECONDS: Final = 5.0
 """How long a run past its deadline may go on to its next step before its node is cancelled."""
 
+CALLBACK_SECONDS: Final = 3_600.0
+"""How long a callback token is good for, from the start fence and from each report that counts."""
+
+STDERR_TAIL_CHARS: Final = 1_500
+"""Of what a child process that failed wrote to its standard error, the end of it is kept."""
+
 SWEEP_SECONDS: Final = 1.0
 SWEEP_ROWS_MAX: Final = 64
 """How often a worker looks for runs that are past their deadline or lost, and how many it settles then."""
+
+OBSERVE_SECONDS: Final = 15.0
+"""How often a worker counts the open runs for OpenTelemetry."""
+
+SLOTS_MAX: Final = 10_000
+"""Most slots of one instance: its tasks' ids are in one row."""
+
+INSTANCE_TTL_SECONDS: Final = 30.0
+INSTANCE_REPORTS_PER_TTL: Final = 3
+INSTANCE_CHANGES_SECONDS: Final = 1.0
+"""How long a report of an instance's capacity counts, how often it is renewed in that time, and how long changes wait
+to be reported together."""
+
+INSTANCES_KEPT_HOURS: Final = 24.0
+"""How long an instance that reports no more is still listed."""
+
+PRIORITY_MAX: Final = 1_000_000
+"""Priorities go from minus this to this; the higher goes first. "Run now" is one more."""
+
+BUS_WAITING_BYTES_MAX: Final = 4_194_304
+"""Messages to other processes that wait to be sent, to one of them where each has a connection; more are dropped."""
+
+STREAM_CHUNK_BYTES_MAX: Final = 1_048_576
+STREAM_WAITING_CHUNKS_MAX: Final = 1_024
+"""The largest chunk of a live stream that is sent, and how many wait for a reader; more are dropped, and counted."""
+
+STREAM_WANTED_SECONDS: Final = 15.0
+STREAM_ASKS_PER_WANTED: Final = 3
+"""How long a worker sends a run's stream to other processes after somebody asked for it, and how often he repeats it in
+that time."""
+
+STREAM_END_SECONDS: Final = 1.0
+"""How long a reader waits for the last chunks of a run that he knows to be final."""
+
+EVENTS_PAGE: Final = 256
+"""Events that are read at once."""
 
 RETRY_ATTEMPTS_MAX: Final = 8
 """Tries of one command against a busy or unreachable database."""
@@ -147,5 +213,7 @@ KEYS_CACHED_MAX: Final = 4_096
 PAGE_ROWS: Final = 256
 """Checkpoints of one page of a listing: three statements (checkpoints, their writes, their content)."""
 ERROR_TEXT_CHARS_MAX: Final = 2_000
+ERROR_CODE_CHARS_MAX: Final = 100
+PROVIDER_ID_CHARS_MAX: Final = 256
 EVENT_PAYLOAD_BYTES_MAX: Final = 8_192
 SQLITE_VERSION_MIN: Final = (3, 37, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from runtime_persist.model.evidence import Observed
 from runtime_persist.model.states import FINAL_RUN, Control, LeasePhase, RunStatus
 
 if TYPE_CHECKING:
@@ -19,12 +20,13 @@ def shown_status(run: Mapping[str, Any], now_us: int) -> str:
     status = RunStatus(run["status"])
     if status in FINAL_RUN:
         return status.value
-    held = run["phase"] != LeasePhase.RELEASED
-    stale = held and run["expires_us"] <= now_us
-    if status is RunStatus.LOST or (stale and status is RunStatus.RUNNING):
+    stale = run["phase"] != LeasePhase.RELEASED and run["expires_us"] <= now_us
+    dispatched = status is RunStatus.DISPATCHING
+    observed = run.get("observed_state") if dispatched else None  # of an attempt past its start fence
+    if status is RunStatus.LOST or (stale and (status is RunStatus.RUNNING or observed is not None)):
         return "unknown"
     if run["control"] == Control.STOPPING:
         return "cancelling"
-    if status is RunStatus.DISPATCHING:
-        return "queued" if stale else "starting"
-    return status.value
+    if dispatched and not stale:
+        return "waiting_runtime" if observed == Observed.ACCEPTED else "starting"
+    return "queued" if dispatched else status.value

@@ -58,6 +58,19 @@ class Control(StrEnum):
     STOPPING = "stopping"
 
 
+class OnBusy(StrEnum):
+    """What a new run does about the open runs of its thread.
+
+    ``enqueue``: it waits for them. ``reject``: it is not started. ``interrupt``: they are stopped, and it goes on from
+    what they committed. ``rollback``: they are stopped, and it begins where the oldest of them began.
+    """
+
+    ENQUEUE = "enqueue"
+    REJECT = "reject"
+    INTERRUPT = "interrupt"
+    ROLLBACK = "rollback"
+
+
 class AttemptCause(StrEnum):
     """Why an attempt exists."""
 
@@ -75,6 +88,22 @@ class OperationStatus(StrEnum):
     FAILED = "failed"
 
 
+class OperationPhase(StrEnum):
+    """How far a pending operation is; one that is not pending is ``completed``, whatever is stored.
+
+    ``prepared``, ``request_hooks``: nothing may be sent yet. ``ready``: its frozen request may be sent. ``executing``:
+    a try was started. ``raw_saved``, ``response_hooks``: what the outside said is stored; it is not called again.
+    """
+
+    PREPARED = "prepared"
+    REQUEST_HOOKS = "request_hooks"
+    READY = "ready"
+    EXECUTING = "executing"
+    RAW_SAVED = "raw_saved"
+    RESPONSE_HOOKS = "response_hooks"
+    COMPLETED = "completed"
+
+
 class TryStatus(StrEnum):
     """What is known about one physical try of an operation."""
 
@@ -85,9 +114,14 @@ class TryStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
+ANSWERED: Final = (OperationPhase.RAW_SAVED, OperationPhase.RESPONSE_HOOKS)
+"""Phases in which what the outside said is stored."""
+
 _R, _A = RunStatus, AttemptStatus
 
 FINAL_RUN: Final = frozenset({_R.SUCCEEDED, _R.FAILED, _R.CANCELLED, _R.TIMED_OUT})
+ACTIVE_RUN: Final = frozenset({_R.DISPATCHING, _R.RUNNING, _R.LOST})
+"""It holds its capacity and its scope: claimed, running, being stopped, or lost without a proof of its end."""
 FINAL_ATTEMPT: Final = frozenset({_A.SUCCEEDED, _A.FAILED, _A.CANCELLED, _A.TIMED_OUT, _A.LOST, _A.YIELDED})
 
 RUN_TRANSITIONS: Final[dict[RunStatus, frozenset[RunStatus]]] = {

@@ -7,6 +7,9 @@ from typing import Final
 
 # Bounded, and with nothing in front of the word: a long text must not be looked at again from each of its places.
 _NAMED = r"(?:key|token|secret|passw(?:or)?d|authorization|credential)[\w.-]{0,64}"
+SHOWN_INSTEAD: Final = "[hidden]"
+"""What stands where a hidden value was said."""
+
 _SECRETS: Final = (
     (re.compile(rf"(?i)({_NAMED}[\"']?\s{{0,8}}[=:]\s{{0,8}}[\"']?)(?:bearer\s+|basic\s+)?[^\s\"',;&}})]+"), r"\1…"),
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), r"\1 …"),

@@ -251,3 +251,9 @@ def head(space: str, thread_id: str, ns: str = "") -> Plan[str | None]:
     """Return the id of a namespace's head."""
     row = yield from one_or_none(READ_HEAD, space=space, thread_id=thread_id, checkpoint_ns=ns)
     return None if row is None else str(row["checkpoint_id"])
+
+
+def stored(space: str, owner: str, addresses: list[bytes]) -> Plan[dict[bytes, bytes]]:
+    """Read stored forms of content by address; what is missing is left out."""
+    rows = yield from many(READ_BLOBS, space=space, owner=owner, addresses=addresses)
+    return {bytes(row["address"]): bytes(row["content"]) for row in rows}

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
-from runtime_persist.dialects.sql import bind
+from runtime_persist.dialects.sql import bind, now_us
 from runtime_persist.plan import Plan, Query, Row, one_or_none
-from runtime_persist.schema import operation_tries, operations
+from runtime_persist.schema import attempts, operation_tries, operations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +47,9 @@ _LAST_TRY = operations.outerjoin(
     (operation_tries.c.space == operations.c.space)
     & (operation_tries.c.operation_id == operations.c.operation_id)
     & (operation_tries.c.try_no == operations.c.try_no),
+).outerjoin(
+    attempts,
+    (attempts.c.space == operation_tries.c.space) & (attempts.c.attempt_id == operation_tries.c.attempt_id),
 )
 _COLUMNS = (
     *operations.c,
@@ -55,6 +58,8 @@ _COLUMNS = (
     operation_tries.c.run_id.label("try_run_id"),
     operation_tries.c.attempt_id.label("try_attempt_id"),
     operation_tries.c.started_us.label("try_started_us"),
+    attempts.c.status.label("try_attempt_status"),
+    now_us().label("now_us"),
 )
 
 READ_BY_KEY = Query(

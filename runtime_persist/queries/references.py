@@ -58,7 +58,7 @@ CHECKPOINTS = _walk(checkpoints, "parent_id", "body", "metadata", "fingerprint")
 WRITES = _walk(writes, "channel", "value", "fingerprint")
 RUN_VALUES = ("input", "question", "answer", "result")
 RUNS = _walk(runs, *RUN_VALUES)
-OPERATION_VALUES = ("result",)
+OPERATION_VALUES = ("result", "raw")
 OPERATIONS = _walk(operations, *OPERATION_VALUES)
 BLOBS = _walk(blobs, "size", "unused_us", "created_us")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Index, Table
 
 from runtime_persist.model.states import AttemptCause, AttemptStatus
-from runtime_persist.schema.metadata import key, metadata, number, one_of, words
+from runtime_persist.schema.metadata import data, key, metadata, number, one_of, words
 
 attempts = Table(
     "rp_attempts",
@@ -28,6 +28,14 @@ attempts = Table(
     words("error_summary", null=True),
     number("created_us"),
     number("ended_us", null=True),
+    key("instance_id", null=True),  # whose slot it holds
+    key("runtime", null=True),  # inprocess, subprocess … (None: before its start fence, or an owned call)
+    words("handle", null=True),  # JSON: how the runtime finds it again
+    key("sync_state", default="pending"),
+    number("last_event_seq", default=0),  # of its runtime: only a greater one counts
+    number("heartbeat_us", null=True),
+    data("callback_hash", null=True),  # of the token that reports events without the lease
+    number("callback_expires_us", null=True),
     one_of("status", AttemptStatus),
     one_of("cause", AttemptCause),
 )

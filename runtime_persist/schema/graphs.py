@@ -14,4 +14,7 @@ graphs = Table(
     key("version", null=True),  # of the definition that was registered last
     words("retry_policy", null=True),  # JSON: for runs that are started without one
     number("registered_us"),
+    number("max_concurrency", null=True),  # of its runs, over all workers (None: no limit)
+    words("workspace", null=True),  # JSON: what its attempts share, and how they are kept apart
+    number("served_no", default=0),  # of its last claim: round-robin between graphs
 )

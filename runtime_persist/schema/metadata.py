@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import BigInteger, CheckConstraint, Column, LargeBinary, MetaData, Text
 
 from runtime_persist.dialects.sql import KeyText
+from runtime_persist.dialects.transactions import unnamed_number
 
 if TYPE_CHECKING:
     from enum import StrEnum
@@ -21,9 +22,9 @@ metadata = MetaData(
 )
 
 
-def key(name: str, *, primary: bool = False, null: bool = False) -> Column[str]:
-    """Return a column of text compared byte by byte."""
-    return Column(name, KeyText, primary_key=primary, nullable=null)
+def key(name: str, *, primary: bool = False, null: bool = False, default: str | None = None) -> Column[str]:
+    """Return a column of text compared byte by byte (``default``: of rows that older code writes)."""
+    return Column(name, KeyText, primary_key=primary, nullable=null, server_default=default)
 
 
 def words(name: str, *, null: bool = False) -> Column[str]:
@@ -31,9 +32,15 @@ def words(name: str, *, null: bool = False) -> Column[str]:
     return Column(name, Text, nullable=null)
 
 
-def number(name: str, *, primary: bool = False, null: bool = False) -> Column[int]:
+def number(name: str, *, primary: bool = False, null: bool = False, default: int | None = None) -> Column[int]:
     """Return a column of a 64-bit integer; times are microseconds since 1970, their names end in ``_us``."""
-    return Column(name, BigInteger, primary_key=primary, nullable=null, autoincrement=False)
+    said = None if default is None else str(default)
+    return Column(name, BigInteger, primary_key=primary, nullable=null, autoincrement=False, server_default=said)
+
+
+def transaction(name: str, *, null: bool = False) -> Column[int]:
+    """Return a column of a transaction's number; rows that older code writes get theirs too."""
+    return Column(name, BigInteger, nullable=null, server_default=unnamed_number())
 
 
 def data(name: str, *, primary: bool = False, null: bool = False) -> Column[bytes]:

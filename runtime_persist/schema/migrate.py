@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,10 +18,25 @@ from runtime_persist.errors import InvalidInput, SchemaMissing, SchemaTooNew
 if TYPE_CHECKING:
     from runtime_persist.dialects import DatabaseUrl, Dialect
 
-VERSION: Final = "1.0"
+VERSION: Final = "1.1"
 """The schema this code writes: major.minor. The same major with a newer minor is accepted (rolling upgrades)."""
 
 VERSION_TABLE: Final = "rp_schema_version"
+
+# Alembic keeps the migration it runs in names of its modules: two threads that set up two databases would send one
+# another's statements on each other's connections. Taken behind a database's own lock, never before it.
+_alembic = threading.Lock()
+_written: dict[tuple[str, str | None], str] = {}
+"""What :func:`sql` returned, by dialect and schema: it never changes, and an in-memory database asks each time."""
+
+
+def _unlocked_in_child() -> None:
+    """Begin anew in a forked child: whoever held the lock does not exist there."""
+    global _alembic  # noqa: PLW0603 (a lock cannot be released by another thread than its holder's)
+    _alembic = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_unlocked_in_child)
 
 
 def _config(dialect: Dialect, **attributes: Any) -> Config:
@@ -100,7 +117,8 @@ def upgrade(url: DatabaseUrl, dialect: Dialect) -> str:
         if dialect.schema is not None:
             quoted = connection.dialect.identifier_preparer.quote(dialect.schema)
             connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {quoted}"))
-        command.upgrade(_config(dialect, connection=connection), "head")
+        with _alembic:
+            command.upgrade(_config(dialect, connection=connection), "head")
         return VERSION
 
     try:
@@ -135,6 +153,14 @@ def sql(dialect: Dialect) -> str:
     They hold no BEGIN and no COMMIT: whoever runs them decides on the transaction, and can roll all of it back.
     """
     check_schema_name(dialect)
+    with _alembic:
+        key = (dialect.name, dialect.schema)
+        if key not in _written:
+            _written[key] = _write(dialect)
+        return _written[key]
+
+
+def _write(dialect: Dialect) -> str:
     buffer = io.StringIO()
     if dialect.schema is not None:
         quoted = dialect.sqlalchemy().identifier_preparer.quote(dialect.schema)

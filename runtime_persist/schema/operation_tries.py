@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index, Table
+from sqlalchemy import Index, Table, literal_column
 
+from runtime_persist.dialects.sql import partial_index
 from runtime_persist.model.states import TryStatus
 from runtime_persist.schema.metadata import key, metadata, number, one_of, words
 
@@ -21,6 +22,10 @@ operation_tries = Table(
     words("error_text", null=True),
     number("started_us"),
     number("ended_us", null=True),
+    key("error_code", null=True),
+    key("provider_request_id", null=True),  # what the outside calls the request
+    number("first_output_us", null=True),
+    key("first_output_kind", null=True),
     one_of("status", TryStatus),
 )
 Index(
@@ -28,4 +33,11 @@ Index(
     operation_tries.c.space,
     operation_tries.c.run_id,
     operation_tries.c.status,
+)
+# What a run tried again, after another one: few, so a run's pages find them without its own first tries.
+partial_index(
+    "ix_rp_operation_tries_again",
+    operation_tries.c.space,
+    operation_tries.c.run_id,
+    where=operation_tries.c.try_no > literal_column("1"),
 )

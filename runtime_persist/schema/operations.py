@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Index, Table
 
-from runtime_persist.model.states import OperationStatus
+from runtime_persist.model.states import OperationPhase, OperationStatus
 from runtime_persist.schema.metadata import data, key, metadata, number, one_of, words
 
 operations = Table(
@@ -32,7 +32,13 @@ operations = Table(
     key("copied_from", null=True),  # the operation of another thread that copy_thread copied
     number("created_us"),
     number("ended_us", null=True),
+    key("phase", default=OperationPhase.EXECUTING.value),  # of a pending one; 1.0 has no other
+    data("raw", null=True),  # payload reference of what the outside said, before it is accepted
+    data("raw_fingerprint", null=True),
+    number("next_attempt_us", null=True),  # when the try behind a failed one is due
+    key("error_code", null=True),
+    number("hooked", default=0),  # 1: response hooks are asked about its answer, also about what a person says it was
     one_of("status", OperationStatus),
 )
 Index("uq_rp_operations_operation_id", operations.c.space, operations.c.operation_id, unique=True)
-Index("ix_rp_operations_run", operations.c.space, operations.c.run_id)
+Index("ix_rp_operations_run", operations.c.space, operations.c.run_id, operations.c.operation_id)  # a page at a time

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Table
+from sqlalchemy import Index, Table
 
 from runtime_persist.schema.metadata import data, key, metadata, number
 
@@ -19,3 +19,4 @@ threads = Table(
     key("deleted_checkpoint_id", null=True),  # greatest checkpoint id that was deleted
     number("created_us"),
 )
+Index("ix_rp_threads_thread_id", threads.c.space, threads.c.thread_id)  # from a run to its thread: what a claim locks

@@ -1,6 +1,7 @@
 """Fragments that store content beside the row that refers to it.
 
 What is there already is not written again. Only the mark of a collection goes from it: content that is sent is used.
+A command stores its content in the order of its addresses: two that send the same would else wait for one another.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from runtime_persist.plan import Call, Fragment, Inputs, Query
 from runtime_persist.schema import blobs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from sqlalchemy import Executable
 
@@ -46,9 +47,13 @@ def fragment(after: str) -> Fragment:
     return Fragment("blobs", build, source=after, rows=_ROWS)
 
 
-def rows(found: Sequence[Blob]) -> list[Mapping[str, Any]]:
-    """Return blobs as the rows of the fragment."""
-    return [{"address": blob.address, "size": blob.size, "content": blob.content} for blob in found]
+def rows(found: Iterable[Blob]) -> list[Mapping[str, Any]]:
+    """Return blobs as the rows of the fragment, in the order in which all writers lock them."""
+    return [{"address": blob.address, "size": blob.size, "content": blob.content} for blob in _ordered(found)]
+
+
+def _ordered(found: Iterable[Blob]) -> list[Blob]:
+    return sorted(found, key=lambda blob: blob.address)
 
 
 STORE_BLOB = Query(
@@ -66,12 +71,12 @@ STORE_BLOB = Query(
 )
 
 
-def store(space: str, owner: str, found: Sequence[Blob]) -> list[Call]:
-    """Return the statements that store blobs in a cold command."""
+def store(space: str, owner: str, found: Iterable[Blob]) -> list[Call]:
+    """Return the statements that store all blobs of a cold command, in the order in which all writers lock them."""
     return [
         Call(
             STORE_BLOB,
             {"space": space, "owner": owner, "address": b.address, "size": b.size, "content": b.content},
         )
-        for b in found
+        for b in _ordered(found)
     ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Executable, and_, case, literal_column, or_, select
 
+from runtime_persist.commands.parts import admission
 from runtime_persist.commands.parts.spec import ColdCommand, Command, Locked
 from runtime_persist.dialects.sql import bind, constant, excluded, insert, now_us, words
 from runtime_persist.errors import (
@@ -44,17 +45,21 @@ _RUN_COLUMNS = (
     "status",
     "attempt_id",
 )
+_OWNER_COLUMNS = ("phase", "expires_us")  # what decides whether the thread is free
 
 
 # --- hot: fragments -------------------------------------------------------------------------------------------------
 
 
-def _lock_run(_: Inputs) -> Executable:
-    return (
-        select(*(runs.c[name] for name in _RUN_COLUMNS))
-        .where(runs.c.space == bind(runs.c.space), runs.c.run_id == bind(runs.c.run_id))
-        .with_for_update()
-    )
+def _lock_run(more: tuple[str, ...] = ()) -> Callable[[Inputs], Executable]:
+    def build(_: Inputs) -> Executable:
+        return (
+            select(*(runs.c[name] for name in (*_RUN_COLUMNS, *more)))
+            .where(runs.c.space == bind(runs.c.space), runs.c.run_id == bind(runs.c.run_id))
+            .with_for_update()
+        )
+
+    return build
 
 
 def _lease_test(guard: Guard, *, of_thread: bool) -> Callable[[Inputs], Executable]:
@@ -112,7 +117,7 @@ def _lock_known_thread(_: Inputs) -> Executable:
 
 def _lock_owner(inputs: Inputs) -> Executable:
     return (
-        select(*(runs.c[name] for name in _RUN_COLUMNS))
+        select(*(runs.c[name] for name in _OWNER_COLUMNS))
         .where(runs.c.space == bind(runs.c.space), runs.c.run_id == inputs.value("thread", "owner_run_id"))
         .with_for_update()
     )
@@ -136,28 +141,30 @@ def _after(mark: ColumnElement[Any]) -> ColumnElement[bool]:
     return or_(mark.is_(None), words("named_id") > mark)
 
 
-_LOCK_RUN = Fragment("run", _lock_run, returns=_RUN_COLUMNS)
+_LOCK_RUN = Fragment("run", _lock_run(), returns=_RUN_COLUMNS)
 _LOCK_THREAD = Fragment(
     "thread",
     _lock_thread,
     returns=("generation", "owner_run_id", "deleted_checkpoint_id"),
     locks=_lock_known_thread,
 )
-_LOCK_OWNER = Fragment("owner", _lock_owner, source="thread", returns=_RUN_COLUMNS)
+_LOCK_OWNER = Fragment("owner", _lock_owner, source="thread", returns=_OWNER_COLUMNS)
 _THREAD_FENCE = Fragment(FENCE, _thread_test, source="thread")
 _OPEN_FENCE = Fragment(FENCE, lambda inputs: inputs.select(constant(1).label("one")))  # nothing to lock, or to test
 
 
-def fragments(guard: Guard, *, of_thread: bool) -> tuple[Fragment, ...]:
+def fragments(guard: Guard, *, of_thread: bool, more: tuple[str, ...] = ()) -> tuple[Fragment, ...]:
     """Return the guard's fragments: the locks, then the test above them, named ``fence``.
 
-    ``of_thread``: the command names a thread, which must be the run's.
+    ``of_thread``: the command names a thread, which must be the run's. ``more``: columns of the locked run that the
+    command decides on beside those of the fence.
     """
     if guard.kind is GuardKind.THREAD:
         return (_LOCK_THREAD, _LOCK_OWNER, _THREAD_FENCE)
     if guard.kind is GuardKind.CONTROL:
         return (_OPEN_FENCE,)
-    return (_LOCK_RUN, Fragment(FENCE, _lease_test(guard, of_thread=of_thread), source="run"))
+    lock_run = Fragment("run", _lock_run(more), returns=(*_RUN_COLUMNS, *more)) if more else _LOCK_RUN
+    return (lock_run, Fragment(FENCE, _lease_test(guard, of_thread=of_thread), source="run"))
 
 
 class Raced(Exception):
@@ -239,11 +246,16 @@ READ_CLOCK = Query("read_clock", select(now_us().label("now_us")))
 
 
 def lock(spec: ColdCommand[Any], command: Any) -> Plan[Locked]:
-    """Lock what a cold command's guard names, in lock order: thread, then run."""
+    """Lock what a cold command's guard names, in lock order: instance, thread, run."""
     now = 0
+    instance: Row | None = None
     thread: Row | None = None
     run: Row | None = None
     owner: Row | None = None
+    if spec.locks_instance and command.instance_id is not None:
+        key = {"space": command.space, "instance_id": command.instance_id}
+        instance = yield from one_or_none(admission.LOCK_INSTANCE, **key)
+        now = instance["now_us"] if instance is not None else now
     if spec.locks_thread:
         thread = yield from one_or_none(
             LOCK_THREAD,
@@ -267,7 +279,7 @@ def lock(spec: ColdCommand[Any], command: Any) -> Plan[Locked]:
     if not now:
         clock = yield from one_or_none(READ_CLOCK)
         now = clock["now_us"] if clock else 0
-    return Locked(now, run, thread, owner)
+    return Locked(now, run, thread, owner, instance)
 
 
 def check(spec: ColdCommand[Any], command: Any, locked: Locked) -> RuntimePersistError | None:

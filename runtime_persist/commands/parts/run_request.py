@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from runtime_persist.commands.parts import run_rows
 
 if TYPE_CHECKING:
+    from runtime_persist.model.budgets import Budget
     from runtime_persist.model.payload import Blob
     from runtime_persist.plan import Row
 
@@ -27,6 +28,10 @@ class RunRequest:
         graph_version: version of the graph's definition (None: a worker with any version may execute it).
         retry_policy: encoded (None: a failure is final).
         deadline_in_us: microseconds from its start after which it is stopped (None: never).
+        priority: the higher goes first.
+        scope: of which at most one run is active at a time (None: its thread).
+        budget: what its calls may take (None: any).
+        traceparent: trace context that its attempts go on from (None: none).
         owner: owner of the content.
         blobs: content that ``input`` refers to.
 
@@ -43,6 +48,10 @@ class RunRequest:
     graph_version: str | None = None
     retry_policy: str | None = None
     deadline_in_us: int | None = None
+    priority: int = 0
+    scope: str | None = None
+    budget: Budget | None = None
+    traceparent: str | None = None
     blobs: tuple[Blob, ...] = ()
 
     def row(self, thread: Row, now: int) -> dict[str, Any]:
@@ -62,6 +71,10 @@ class RunRequest:
                 "graph_version": self.graph_version,
                 "retry_policy": self.retry_policy,
                 "deadline_us": None if self.deadline_in_us is None else now + self.deadline_in_us,
+                "priority": self.priority,
+                "scope": self.scope,
+                "traceparent": self.traceparent,
+                **(self.budget.limits() if self.budget is not None else {}),
             },
             now,
         )

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select, update
 
+from runtime_persist.commands.parts import positions
 from runtime_persist.dialects.sql import bind, constant, insert, now_us, number
+from runtime_persist.model import budgets
 from runtime_persist.model.states import (
     FINAL_RUN,
     AttemptCause,
@@ -27,17 +29,23 @@ if TYPE_CHECKING:
 
 _RUN_FIXED = {
     "space", "run_id", "graph", "thread_id", "thread_run_no", "idempotency_key", "request_fingerprint", "input",
-    "start_checkpoint_id", "retry_of_run_id", "created_us", "graph_version", "retry_policy", "deadline_us",
+    "start_checkpoint_id", "retry_of_run_id", "created_us", "graph_version", "retry_policy", "deadline_us", "scope",
+    "traceparent",
 }  # fmt: skip
-_RUN_MUTABLE = [column for column in runs.c if column.name not in _RUN_FIXED]
+_BY_EXPRESSION = {"event_position"}
+_RUN_GIVEN = [column for column in runs.c if column.name not in _BY_EXPRESSION]
+_RUN_MUTABLE = [column for column in _RUN_GIVEN if column.name not in _RUN_FIXED]
 _ATTEMPT_FIXED = {"space", "attempt_id", "run_id", "attempt_no", "cause", "previous_attempt_id", "created_us"}
 _ATTEMPT_MUTABLE = [column for column in attempts.c if column.name not in _ATTEMPT_FIXED]
 
-INSERT_RUN = Query("insert_run", insert(runs).values(**{column.name: bind(column) for column in runs.c}))
+INSERT_RUN = Query(
+    "insert_run",
+    insert(runs).values(event_position=positions.new(), **{column.name: bind(column) for column in _RUN_GIVEN}),
+)
 SAVE_RUN = Query(
     "save_run",
     update(runs)
-    .values(**{column.name: bind(column) for column in _RUN_MUTABLE})
+    .values(event_position=positions.following(), **{column.name: bind(column) for column in _RUN_MUTABLE})
     .where(
         runs.c.space == bind(runs.c.space),
         runs.c.run_id == bind(runs.c.run_id),
@@ -93,6 +101,7 @@ def new_run(fields: Mapping[str, Any], now: int) -> dict[str, Any]:
         "status": RunStatus.CREATED.value,
         "version": 1,
         "event_seq": 0,
+        "event_position": 0,
         "control": "open",
         "epoch": 0,
         "phase": LeasePhase.RELEASED.value,
@@ -100,6 +109,11 @@ def new_run(fields: Mapping[str, Any], now: int) -> dict[str, Any]:
         "attempt_no": 0,
         "takeovers": 0,
         "failures": 0,
+        "priority": 0,
+        "rolls_back": 0,
+        "domains_opened": 0,
+        "domains_open": 0,
+        **budgets.EMPTY,
         "created_us": now,
         "updated_us": now,
         **fields,
@@ -144,6 +158,8 @@ def new_attempt(run: Row, attempt_id: str, cause: AttemptCause, now: int, **fiel
         "cause": cause.value,
         "previous_attempt_id": run["attempt_id"],
         "observed_state": "unconfirmed",
+        "sync_state": "pending",
+        "last_event_seq": 0,
         "created_us": now,
         **fields,
     }
@@ -154,7 +170,7 @@ def save(change: RunChange) -> tuple[dict[str, Any], Call]:
     moved = dict(change.after)
     if change.before is None:
         moved["event_seq"] = len(change.events)
-        return moved, Call(INSERT_RUN, {column.name: moved[column.name] for column in runs.c})
+        return moved, Call(INSERT_RUN, {column.name: moved[column.name] for column in _RUN_GIVEN})
     moved["version"] = change.before["version"] + 1
     moved["event_seq"] = change.before["event_seq"] + len(change.events)
     values = {column.name: moved[column.name] for column in _RUN_MUTABLE}

@@ -90,6 +90,7 @@ class Locked:
         run: the run's row (None: the command locks none, or there is none).
         thread: the thread's row.
         owner: the run that owns the thread, when it is another one.
+        instance: what the claimer's instance reported last.
 
     """
 
@@ -97,6 +98,7 @@ class Locked:
     run: Row | None = None
     thread: Row | None = None
     owner: Row | None = None
+    instance: Row | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,7 @@ class HotCommand(Generic[C]):
         conflict: the error when the row that is the receipt is of another request (default: CommandMismatch).
         answer: the result of a fresh commit.
         urgent: it must not wait behind commands that wait for locks.
+        run_columns: of the locked run, what it decides on beside what the guard does.
 
     """
 
@@ -162,6 +165,7 @@ class HotCommand(Generic[C]):
     conflict: Callable[[C], RuntimePersistError] | None = None
     answer: Callable[[C, Outcome], Mapping[str, Any]] = lambda _command, _outcome: {}
     urgent: bool = False
+    run_columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,6 +180,7 @@ class ColdCommand(Generic[C]):
         statements: every statement it may run beside guard and receipt: the fault cuts are generated from them.
         locks_thread: whether the thread row is locked first (start, claim, finalize, delete).
         locks_run: whether the DTO names a run that is locked.
+        locks_instance: whether the DTO names an instance (or None), whose row is locked first of all.
         fingerprint: of the request, where it is not simply all fields of the DTO.
 
     """
@@ -187,6 +192,7 @@ class ColdCommand(Generic[C]):
     statements: tuple[Query, ...] = ()
     locks_thread: bool = False
     locks_run: bool = True
+    locks_instance: bool = False
     fingerprint: Callable[[C], bytes] | None = None
 
 

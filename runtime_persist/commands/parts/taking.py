@@ -11,7 +11,7 @@ from runtime_persist.commands.parts import run_rows
 from runtime_persist.commands.parts.guards import is_live
 from runtime_persist.commands.parts.spec import Event
 from runtime_persist.dialects.sql import bind, constant, number
-from runtime_persist.model.retry import RetryPolicy
+from runtime_persist.model.evidence import IN_PROCESS, SyncState, agreement
 from runtime_persist.model.states import (
     FINAL_RUN,
     AttemptCause,
@@ -21,12 +21,14 @@ from runtime_persist.model.states import (
     RunStatus,
 )
 from runtime_persist.plan import Call, Plan, Query, Row, many, one_or_none
+from runtime_persist.recovery import runs as recovery
 from runtime_persist.schema import checkpoints, operation_tries, runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _FINAL = [status.value for status in sorted(FINAL_RUN)]
+_IDLE = {RunStatus.CREATED, RunStatus.QUEUED, RunStatus.WAITING_APPROVAL, RunStatus.RETRY_WAIT}
 
 OPEN_RUNS = Query(
     "lock_open_runs",
@@ -34,6 +36,7 @@ OPEN_RUNS = Query(
     .where(
         runs.c.space == bind(runs.c.space),
         runs.c.thread_id == bind(runs.c.thread_id),
+        runs.c.finished_us.is_(None),
         runs.c.status.not_in([constant(status) for status in _FINAL]),
     )
     .order_by(runs.c.run_id)
@@ -102,17 +105,23 @@ class Taken:
         self.run = run_rows.move_run(self.run, status, self.now, **changes)
         self.tell(f"run.{status.value}")
 
-    def lease(self, worker_id: str, ttl_us: int) -> None:
-        """Give the lease to ``worker_id`` under the next epoch: every older epoch is refused from here on."""
+    def lease(self, worker_id: str, ttl_us: int, instance_id: str | None = None) -> None:
+        """Give the lease to ``worker_id`` under the next epoch: every older epoch is refused from here on.
+
+        ``instance_id``: whose slot the run holds while it is active (None: nobody's, its caller executes it).
+        """
+        is_first = self.run["epoch"] == 0
         self.run |= {
             "epoch": self.run["epoch"] + 1,
             "phase": LeasePhase.RECOVERING.value,
             "worker_id": worker_id,
             "expires_us": self.now + ttl_us,
             "revocation": None,
+            "instance_id": instance_id,
         }
         self.tell("lease.claimed", epoch=self.run["epoch"], worker_id=worker_id)
-        self.effects.append(run_rows.mark_tries_unknown(self.run, self.run["epoch"]))
+        if not is_first:  # else there are no tries that could be unknown
+            self.effects.append(run_rows.mark_tries_unknown(self.run, self.run["epoch"]))
 
     def lose(self) -> None:
         """State that the attempt may have run and that nothing proves what became of it; the run is lost with it.
@@ -125,6 +134,7 @@ class Taken:
                 AttemptStatus.LOST,
                 self.now,
                 termination_reason="lease_expired",
+                sync_state=SyncState.STALE.value,
             )
             self.effects.append(run_rows.save_attempt(self.attempt))
             self.tell("attempt.lost")
@@ -145,14 +155,18 @@ class Taken:
             self.now,
             epoch=self.run["epoch"],
             worker_id=self.run["worker_id"],
+            instance_id=self.run["instance_id"],
             claimed_us=self.now,
         )
-        self.run |= {"attempt_id": attempt_id, "attempt_no": row["attempt_no"]}
+        self.run |= {"attempt_id": attempt_id, "attempt_no": row["attempt_no"], "observed_state": None}
         self.effects.append(run_rows.insert_attempt(self.attempt))
         self.tell("attempt.claimed", cause=cause.value, epoch=self.run["epoch"])
 
     def start(self) -> None:
-        """Write the start fence and the proof that it runs, for an attempt whose caller runs it right away."""
+        """Write the start fence and the proof that it runs, for an attempt whose caller runs it right away.
+
+        Whatever claimed the attempt has saved it as its last effect.
+        """
         if self.attempt is None:
             return
         attempt = run_rows.move_attempt(
@@ -160,6 +174,7 @@ class Taken:
             AttemptStatus.STARTING,
             self.now,
             start_requested_us=self.now,
+            runtime=IN_PROCESS,
         )
         self.tell("attempt.start_requested")
         self.attempt = run_rows.move_attempt(
@@ -168,9 +183,13 @@ class Taken:
             self.now,
             observed_state="running",
             observed_us=self.now,
+            heartbeat_us=self.now,
+            sync_state=SyncState.IN_SYNC.value,
+            last_event_seq=1,
         )
         self.tell("attempt.running")
-        self.effects[-1] = run_rows.insert_attempt(self.attempt)
+        is_new = self.effects[-1].query is run_rows.INSERT_ATTEMPT
+        self.effects[-1] = (run_rows.insert_attempt if is_new else run_rows.save_attempt)(self.attempt)
         self.move(RunStatus.RUNNING)
 
     def end(self, status: RunStatus, attempt_status: AttemptStatus, reason: str, **changes: Any) -> None:
@@ -189,9 +208,30 @@ class Taken:
             termination_reason=reason,
             error_code=said.get("error_code"),
             error_summary=said.get("error_summary"),
+            **self._seen_ending(status, said.get("observed_state")),
         )
         self.effects.append(run_rows.save_attempt(self.attempt))
         self.tell(f"attempt.{status.value}", reason=reason)
+
+    def _seen_ending(self, status: AttemptStatus, observed: str | None) -> dict[str, Any]:
+        """Return what was seen of a started attempt at its end (None: nothing proves how it ended)."""
+        if observed is None or self.attempt is None or self.attempt["start_requested_us"] is None:
+            return {}
+        sync = agreement(status.value, observed)
+        return {"observed_state": observed, "observed_us": self.now, "sync_state": sync.value}
+
+    def ask_to_stop(self, reason: str) -> None:
+        """Stop the run (the first reason counts): it ends at once when nothing of it runs.
+
+        Else its end waits for proof: of its holder, of who takes it over, or that its execution domains are revoked.
+        """
+        if self.run["control"] == Control.OPEN:
+            self.stop(reason)
+        status = RunStatus(self.run["status"])
+        # A claim is no start: its worker finds the lease released.
+        idle = status in _IDLE or (status is RunStatus.DISPATCHING and not past_start_fence(self.attempt))
+        if idle and not self.run["domains_open"]:
+            self.stop_unstarted()
 
     def stop_unstarted(self) -> None:
         """End a stopping run of which nothing runs; the reason it is stopped for says how."""
@@ -227,8 +267,8 @@ class Taken:
 
     def count_takeover(self, *, progress: bool) -> bool:
         """Count a takeover; return whether the run crashed too often in a row without progress."""
-        self.run["takeovers"] = 1 if progress else self.run["takeovers"] + 1
-        return bool(self.run["takeovers"] > RetryPolicy.decoded(self.run["retry_policy"]).max_takeovers)
+        self.run["takeovers"] = recovery.counted(self.run["takeovers"], progressed=progress)
+        return recovery.is_crash_loop(self.run["takeovers"], self.run["retry_policy"])
 
 
 def past_start_fence(attempt: Row | None) -> bool:
