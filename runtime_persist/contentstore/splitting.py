@@ -23,6 +23,7 @@ STRUCTURED: Final = frozenset({"msgpack", "msgpack-rp"})
 """Type tags of bytes that are msgpack."""
 
 _READ_BYTES: Final = 65_536
+_LIST_OF_ONE: Final = b"\x91"
 _ARRAY_16, _ARRAY_32, _MAP_16, _MAP_32 = 0xDC, 0xDD, 0xDE, 0xDF
 _HEADERS: Final = {0xD9: 2, 0xDA: 3, 0xDB: 5, 0xC4: 2, 0xC5: 3, 0xC6: 5, 0xC7: 3, 0xC8: 4, 0xC9: 6}
 """Bytes before the content: texts, bytes, extensions."""
@@ -53,6 +54,8 @@ _UNREADABLE: Final = (_Unreadable, UnpackException, ValueError, IndexError)
 def split(kind: str, data: bytes) -> list[Span]:
     """Return the parts of a value; a single stored one is the whole."""
     if kind in STRUCTURED:
+        if data[:1] == _LIST_OF_ONE and limits.LITERAL_BYTES_MAX + 1 < len(data) < limits.SPLIT_BYTES_MIN:
+            return [Span(0, 1, False), Span(1, len(data), True)]  # the same as below, without a look inside
         try:
             spans = _Splitter(data).spans()
         except _UNREADABLE:

@@ -71,6 +71,11 @@ class ContentWriter:
             self._parcel.pack()
         return self._parcel
 
+    @property
+    def large(self) -> bool:
+        """Return whether there is so much new content that it is stored ahead of its command."""
+        return self._parcel.large
+
     def ahead(self) -> Iterator[Part | Future[None]]:
         """Give what has to be stored before the command may be sent (see :meth:`Parcel.ahead`)."""
         return self._parcel.ahead()

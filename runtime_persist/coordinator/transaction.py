@@ -7,7 +7,7 @@ in a new statement before the refusal is reported: the command may have been com
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +15,17 @@ from runtime_persist.commands.parts import events, guards, receipts, run_rows
 from runtime_persist.commands.parts.spec import (
     ColdCommand,
     Command,
+    Event,
     HotCommand,
     Receipt,
+    RunChange,
     semantic_fingerprint,
 )
 from runtime_persist.errors import CommandMismatch, InvariantBroken, RuntimePersistError, StoreBusy
-from runtime_persist.plan import Bundle, Call, Plan, run_bundle
+from runtime_persist.plan import Bundle, BundleCall, Call, Plan, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,9 @@ class CommitReceipt:
         kind: its name.
         result: what it answered.
         replayed: it was committed before; nothing was written now.
+        told: run and type of each event that a cold command appended.
+        changes: of each run that was written: its status before (None: a new run, or not of interest), its new events.
+        rows: of each run that a cold command wrote, as it was saved (none: replayed).
 
     """
 
@@ -42,23 +47,33 @@ class CommitReceipt:
     kind: str
     result: Mapping[str, Any]
     replayed: bool = False
+    told: Sequence[tuple[str, str]] = field(default=(), repr=False, compare=False)
+    changes: Sequence[tuple[str | None, Sequence[Event]]] = field(default=(), repr=False, compare=False)
+    rows: Sequence[Row] = field(default=(), repr=False, compare=False)
 
 
 @cache
 def bundle_of(spec: HotCommand[Any]) -> Bundle:
     """Return a hot command's bundle: guard, expectations, receipt, effects with their events."""
-    guard = guards.fragments(spec.guard, of_thread=hasattr(spec.dto, "thread_id"))
+    guard = guards.fragments(spec.guard, of_thread=hasattr(spec.dto, "thread_id"), more=spec.run_columns)
     return Bundle(spec.name, (*guard, *spec.expectations, spec.receipt, *spec.effects))
+
+
+@cache
+def told_by(spec: HotCommand[Any]) -> tuple[tuple[None, tuple[Event, ...]], ...]:
+    """Return what a hot command changes of its run, when it appends an event."""
+    told = tuple(Event(fragment.tells) for fragment in spec.effects if fragment.tells is not None)
+    return ((None, told),) if told else ()
 
 
 def commit_hot(spec: HotCommand[Any], command: Command) -> Plan[CommitReceipt]:
     """Commit a hot command; a statement that only lost a race against its own snapshot is sent once more."""
-    params, rows = spec.params(command)
+    step = BundleCall(bundle_of(spec), *spec.params(command))
     for _ in range(2):
-        outcome = yield from run_bundle(bundle_of(spec), params, rows)
+        outcome = yield step
         accepted = spec.accepted(outcome) if spec.accepted else outcome.counts[spec.receipt.name] == 1
         if accepted:
-            return CommitReceipt(command.command_id, spec.name, spec.answer(command, outcome))
+            return CommitReceipt(command.command_id, spec.name, spec.answer(command, outcome), changes=told_by(spec))
         stored = yield from spec.lookup(command)
         try:
             refusal = guards.explain(spec.guard, command, outcome)
@@ -76,27 +91,39 @@ def commit_cold(spec: ColdCommand[Any], command: Command) -> Plan[CommitReceipt]
     """Commit a cold command."""
     fingerprint = spec.fingerprint(command) if spec.fingerprint else semantic_fingerprint(command)
     locked = yield from guards.lock(spec, command)
-    refusal = guards.check(spec, command, locked)
-    stored = yield from receipts.find(command)
-    if stored is not None:
+    try:
+        refusal = guards.check(spec, command, locked)
+        if refusal is not None:
+            raise refusal
+        decision = yield from spec.decide(command, locked)
+    except RuntimePersistError:
+        stored = yield from receipts.find(command)  # what it did itself may be why it is refused now
+        if stored is None:
+            raise
         return replayed(spec.name, command, stored, fingerprint, None)
-    if refusal is not None:
-        raise refusal
-    decision = yield from spec.decide(command, locked)
     written = yield receipts.write(command, spec.name, fingerprint, decision.result, locked.now_us)
-    if not written:  # the same command id, committed by somebody else between the look-up and here
+    if not written:  # the command was committed before, and could be decided on once more
         stored = yield from receipts.find(command)
         if stored is None:
             raise InvariantBroken
         return replayed(spec.name, command, stored, fingerprint, None)
-    facts: list[Call] = []
+    facts: list[tuple[Row, Sequence[Event]]] = []
     for change in decision.runs:
         row, save = run_rows.save(change)
         check_set(save, (yield save))
-        facts += events.append(command, row, change.events, locked.now_us)
-    for call in [*decision.effects, *facts]:  # noqa: UP028 (a list's iterator takes no rows: it has no send)
+        facts.append((row, change.events))
+    for call in decision.effects:  # noqa: UP028 (a list's iterator takes no rows: it has no send)
         yield call
-    return CommitReceipt(command.command_id, spec.name, decision.result)
+    yield from events.append(command, facts, locked.now_us)
+    changes = tuple((before_of(change), change.events) for change in decision.runs)
+    told = tuple((change.after["run_id"], event.type) for change in decision.runs for event in change.events)
+    rows = tuple(row for row, _ in facts)
+    return CommitReceipt(command.command_id, spec.name, decision.result, changes=changes, told=told, rows=rows)
+
+
+def before_of(change: RunChange) -> str | None:
+    """Return the status that a change takes a run from (None: the run is new)."""
+    return None if change.before is None else str(change.before["status"])
 
 
 def replayed(

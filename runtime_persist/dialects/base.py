@@ -41,17 +41,23 @@ class Compiled:
 class CompiledPart:
     """A statement of a bundle (databases without data-modifying CTEs): one fragment that writes, or some that read.
 
-    Its fragments run when ``source`` gave a row; those that read are one select with one row, as of a whole bundle.
+    Its fragments run when ``source`` gave a row; those that read ``together`` are one select with one row, as of a
+    whole bundle. One by itself has its own statement, which ``writes`` or gives the rows themselves.
     """
 
     fragments: tuple[Fragment, ...]
     source: str | None
     statement: Compiled
+    together: bool = False
+    writes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledBundle:
     """A bundle as one statement (``whole``) or as a few (``parts``).
+
+    ``steady`` is one select in place of the first parts, for the usual case that the rows they would make are there:
+    when its last fragment gives a row, ``rest`` follows. Otherwise it told nothing, and all parts are run.
 
     ``together`` is the whole for a place among others in one transaction: it waits for nobody's lock, and writes
     nothing where it would have to.
@@ -61,6 +67,8 @@ class CompiledBundle:
     whole: Compiled | None
     parts: tuple[CompiledPart, ...]
     together: Compiled | None = None
+    steady: CompiledPart | None = None
+    rest: tuple[CompiledPart, ...] = ()
 
 
 class Dialect(ABC):
@@ -94,11 +102,11 @@ class Dialect(ABC):
             found = self._queries[query] = self.compile(query.name, query.statement)
         return found
 
-    def compile(self, name: str, statement: Executable) -> Compiled:
-        """Write a statement out with this dialect's parameters and this schema."""
+    def compile(self, name: str, statement: Executable, dialect: SqlAlchemyDialect | None = None) -> Compiled:
+        """Write a statement out with this schema, and with the parameters of ``dialect`` (None: this one's)."""
         translate: dict[str | None, str | None] | None = {None: self.schema} if self.schema else None
         compiled: Any = statement.compile(  # type: ignore[attr-defined]  # every Executable we build is a ClauseElement
-            dialect=self.sqlalchemy(),
+            dialect=dialect or self.sqlalchemy(),
             schema_translate_map=translate,
             render_schema_translate=bool(translate),
         )
@@ -106,6 +114,10 @@ class Dialect(ABC):
         digest = hashlib.blake2b(compiled.string.encode(), digest_size=12).hexdigest()
         constants = {key: value for key, value in compiled.params.items() if value is not None}
         return Compiled(name, compiled.string, tuple(order), f"rp_{digest}", constants)
+
+    def classify_refused(self, error: BaseException) -> RuntimePersistError:
+        """Return the typed error of a connection that could not be opened: no statement was sent."""
+        return self.classify(error)
 
     @abstractmethod
     def with_connection(self, location: str, work: Callable[[Connection], R], *, alone: bool = True) -> R:

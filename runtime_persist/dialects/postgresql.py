@@ -46,7 +46,9 @@ _BUSY = {"40001", "40P01", "55P03", "57014"}  # serialization failure, deadlock,
 _LOST = {"57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "53300"}
 _MISSING = {"42P01", "3F000"}  # undefined table, invalid schema name
 _UNAVAILABLE = {"28000", "28P01", "3D000"}  # authorization, password, no such database
-_UNWRITABLE = {"53100", "53200", "25006"}  # disk full, out of memory, read-only (a standby)
+_READ_ONLY = "25006"  # a standby
+_OUT_OF_RESOURCES = {"53", "58"}  # classes: disk full, out of memory …; a fault of the system below (I/O)
+_OF_POOLERS = {"58", "XX"}  # how some of them say that they have no server, or too many clients, now
 
 
 class PostgresDialect(Dialect):
@@ -88,14 +90,23 @@ class PostgresDialect(Dialect):
             )
         if state in _UNAVAILABLE:
             return DatabaseUnavailable(f"PostgreSQL refused the connection: {text}")
-        if state in _UNWRITABLE:
-            return DatabaseUnavailable(f"PostgreSQL cannot write now: {text}")
         lost = isinstance(error, OSError | EOFError | TimeoutError) or "connection" in type(error).__name__.lower()
         # asyncpg's words for a statement that was not sent, because the connection is just being ended.
         lost = lost or "cannot switch to state" in text
         if state in _LOST or state.startswith("08") or lost or "closed" in text or "connection was" in text:
             return ConnectionLost(f"the connection to PostgreSQL was lost: {text}")
+        if state == _READ_ONLY or state[:2] in _OUT_OF_RESOURCES:
+            return DatabaseUnavailable(f"PostgreSQL cannot write now: {text}")
         return StoreFailed(f"PostgreSQL refused the statement: {text}")
+
+    def classify_refused(self, error: BaseException) -> RuntimePersistError:
+        """Map what came of opening a connection: nothing was sent, so no statement of ours is at fault."""
+        found = self.classify(error)
+        if not isinstance(found, StoreFailed | DatabaseUnavailable):
+            return found
+        if (getattr(error, "sqlstate", None) or "")[:2] in _OF_POOLERS:
+            return ConnectionLost(f"PostgreSQL, or a pooler before it, has no connection now: {error}")
+        return DatabaseUnavailable(f"PostgreSQL refused the connection: {type(error).__name__}: {error}")
 
     def with_connection(self, location: str, work: Callable[[Connection], R], *, alone: bool = True) -> R:
         """Run ``work`` on its own event loop and thread: the caller may be inside a loop."""

@@ -62,9 +62,53 @@ def _version_sqlite(_element: database_version, _compiler: Any, **_: Any) -> str
     return "sqlite_version()"
 
 
-def partial_index(name: str, *columns: Column[Any], where: ColumnElement[bool]) -> Index:
+class joined(FunctionElement[str]):  # noqa: N801 (a SQL function)
+    """The texts of all rows, with commas between them (NULL: there is no row)."""
+
+    type = Text()
+    name = "joined"
+    inherit_cache = True
+
+
+@compiles(joined, "postgresql")
+def _joined_postgresql(element: joined, compiler: Any, **options: Any) -> str:
+    return f"string_agg({compiler.process(element.clauses, **options)}, ',')"
+
+
+@compiles(joined, "sqlite")
+def _joined_sqlite(element: joined, compiler: Any, **options: Any) -> str:
+    return f"group_concat({compiler.process(element.clauses, **options)}, ',')"
+
+
+class locked_word(FunctionElement[int]):  # noqa: N801 (a SQL function)
+    """Hold a word until the transaction ends; whoever wants the same one waits. It is no row, and leaves nothing.
+
+    SQLite: a transaction that writes is alone.
+    """
+
+    type = BigInteger()
+    name = "locked_word"
+    inherit_cache = True
+
+
+@compiles(locked_word, "postgresql")
+def _locked_word_postgresql(element: locked_word, compiler: Any, **options: Any) -> str:
+    # hashtext is 32 bits wide; the first key tells our words from other people's locks.
+    word = compiler.process(element.clauses, **options)
+    return f"(SELECT 1 FROM pg_advisory_xact_lock({_WORDS}, hashtext({word})))"  # noqa: S608 (a parameter)
+
+
+@compiles(locked_word, "sqlite")
+def _locked_word_sqlite(element: locked_word, compiler: Any, **options: Any) -> str:
+    return f"(SELECT 1 WHERE {compiler.process(element.clauses, **options)} IS NOT NULL)"
+
+
+_WORDS = 0x7270  # "rp"
+
+
+def partial_index(name: str, *columns: ColumnElement[Any], where: ColumnElement[bool], unique: bool = False) -> Index:
     """Return an index over the rows that meet a condition, on both databases."""
-    return Index(name, *columns, postgresql_where=where, sqlite_where=where)
+    return Index(name, *columns, postgresql_where=where, sqlite_where=where, unique=unique)
 
 
 def stored_as_given(dialect: Dialect, table: TableClause, *columns: str) -> list[str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import (
-    CTE,
     ColumnElement,
     Connection,
     Executable,
@@ -21,7 +21,7 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.sql.dml import UpdateBase
 
 from runtime_persist.dialects.base import Compiled, CompiledBundle, CompiledPart, Dialect
-from runtime_persist.dialects.chained import answer, chain
+from runtime_persist.dialects.joined import joined
 from runtime_persist.errors import DatabaseUnavailable, RuntimePersistError, StoreBusy, StoreFailed
 
 if TYPE_CHECKING:
@@ -109,6 +109,15 @@ def _groups(fragments: Sequence[Fragment]) -> Iterator[list[Fragment]]:
         yield group
 
 
+def _before_writing(fragments: Sequence[Fragment]) -> list[Fragment]:
+    """Return the first fragments, as long as they read, or make only what usually is there."""
+
+    def only_reads(fragment: Fragment) -> bool:
+        return _reads(fragment) or fragment.locks is not None or fragment.unless is not None
+
+    return list(takewhile(only_reads, fragments))
+
+
 def _reads(fragment: Fragment) -> bool:
     return not fragment.rows and not isinstance(fragment.build(_Bound()), UpdateBase)
 
@@ -135,19 +144,35 @@ class SqliteDialect(Dialect):
         """Return the statements of a bundle."""
         found = self._bundles.get(bundle)
         if found is None:
-            parts = tuple(self._part(bundle.name, list(group)) for group in _groups(bundle.fragments))
-            found = self._bundles[bundle] = CompiledBundle(bundle, None, parts)
+            parts = self._parts(bundle.name, bundle.fragments)
+            first = _before_writing(bundle.fragments)
+            steady, rest = None, parts
+            if any(fragment.locks for fragment in first):
+                shown = [fragment for fragment in first if fragment.unless is None]
+                steady = self._together(bundle.name, shown, None)
+                rest = self._parts(bundle.name, bundle.fragments[len(first) :])
+            found = self._bundles[bundle] = CompiledBundle(bundle, None, parts, None, steady, rest)
         return found
+
+    def _parts(self, name: str, fragments: Sequence[Fragment]) -> tuple[CompiledPart, ...]:
+        return tuple(self._part(name, list(group)) for group in _groups(fragments))
 
     def _part(self, name: str, group: list[Fragment]) -> CompiledPart:
         source = group[0].source
-        if len(group) == 1:
-            return CompiledPart(tuple(group), source, self.compile(f"{name}.{group[0].name}", write(group[0])))
-        ctes: dict[str, CTE] = {}
-        for fragment in group:
-            ctes[fragment.name] = chain(fragment, ctes)
-        statement = answer(select(literal_column("1").label("one")).subquery("always"), group, ctes)
-        return CompiledPart(tuple(group), source, self.compile(f"{name}.{group[0].name}", statement))
+        if len(group) > 1:
+            return self._together(name, group, source)
+        (fragment,) = group
+        statement = self._placed(f"{name}.{fragment.name}", write(fragment))
+        return CompiledPart((fragment,), source, statement, writes=not _reads(fragment))
+
+    def _together(self, name: str, group: Sequence[Fragment], source: str | None) -> CompiledPart:
+        """Return some fragments that read as one select; of one that may make a row, what finds it."""
+        statement = self._placed(f"{name}.{group[0].name}", joined(group))
+        return CompiledPart(tuple(group), source, statement, together=True)
+
+    def _placed(self, name: str, statement: Executable) -> Compiled:
+        """Write a statement with parameters by place: taking them by name costs as much as a small statement."""
+        return self.compile(name, statement, sqlite.dialect(paramstyle="qmark"))
 
     def classify(self, error: BaseException) -> RuntimePersistError:
         """Map busy and locked to ``retry``; a file that cannot be used is named as such."""

@@ -33,6 +33,14 @@ class DatabaseUrl:
     parameters: dict[str, str] = field(default_factory=dict, repr=False)
 
     @property
+    def whole(self) -> str:
+        """Return the URL with its password, for another process of this machine that opens the same database."""
+        if self.dialect != "sqlite" or self.location == MEMORY:
+            return self.location
+        query = f"?{urlencode(self.parameters)}" if self.parameters else ""
+        return f"sqlite:///{quote(str(Path(self.location).absolute()))}{query}"
+
+    @property
     def shown(self) -> str:
         """Return the URL without its password, for messages."""
         if self.dialect == "sqlite":

@@ -6,16 +6,17 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import Future
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from runtime_persist.drivers import wakes
 from runtime_persist.errors import Closed, RuntimePersistError
+from runtime_persist.telemetry import active
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from runtime_persist.dialects import DatabaseUrl, Dialect
+    from runtime_persist.drivers.bus import Bus
     from runtime_persist.plan import BundleCall, Plan
 
 R = TypeVar("R")
@@ -25,19 +26,17 @@ Hook = Callable[[str], None]
 class Mode(Enum):
     """How a plan's steps are committed."""
 
-    HOT = "hot"  # each step commits by itself: a bundle is one statement and one round trip
-    TRANSACTION = "transaction"  # all steps commit together
-    READ = "read"  # nothing is written; each step sees what is committed when it runs
-    SNAPSHOT = "snapshot"  # nothing is written; all steps see one moment
+    HOT = "hot", True  # each step commits by itself: a bundle is one statement and one round trip
+    TRANSACTION = "transaction", True  # all steps commit together
+    READ = "read", False  # nothing is written; each step sees what is committed when it runs
+    SNAPSHOT = "snapshot", False  # nothing is written; all steps see one moment
 
-    @property
-    def writes(self) -> bool:
-        """Return whether the plan may write."""
-        return self in {Mode.HOT, Mode.TRANSACTION}
+    def __init__(self, _name: str, writes: bool) -> None:  # noqa: FBT001 (as the members are written)
+        """Know whether the plan may write."""
+        self.writes = writes
 
 
-@dataclass(frozen=True, slots=True)
-class Job(Generic[R]):
+class Job(NamedTuple, Generic[R]):
     """A plan to run.
 
     Attributes:
@@ -62,6 +61,64 @@ class Job(Generic[R]):
     brief: bool = False
 
 
+class Pending(Future[R]):
+    """The outcome of a job that another thread does. Who waits for it wakes first whom this thread holds back."""
+
+    def result(self, timeout: float | None = None) -> R:
+        """Wait for the result."""
+        if not self.done():
+            wakes.release()
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Wait for the error (None: there is none)."""
+        if not self.done():
+            wakes.release()
+        return super().exception(timeout)
+
+
+class Settled(Future[R]):
+    """The outcome of a job that was done where it was asked for: nobody waits for it, so it needs no lock."""
+
+    def __init__(self, result: R | None = None, error: BaseException | None = None) -> None:
+        """Hold a result, or an error."""
+        self._settled = result
+        self._error = error
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._settled!r:.100}, {self._error!r})"
+
+    def done(self) -> bool:
+        """Return True."""
+        return True
+
+    def running(self) -> bool:
+        """Return False."""
+        return False
+
+    def cancelled(self) -> bool:
+        """Return False."""
+        return False
+
+    def cancel(self) -> bool:
+        """Return False: it is done."""
+        return False
+
+    def result(self, timeout: float | None = None) -> R:  # noqa: ARG002 (a future's signature)
+        """Return the result, or raise the error."""
+        if self._error is not None:
+            raise self._error
+        return self._settled  # type: ignore[return-value]  # without an error it is a result
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:  # noqa: ARG002 (as above)
+        """Return the error, None when there is none."""
+        return self._error
+
+    def add_done_callback(self, fn: Callable[[Future[R]], object]) -> None:
+        """Call ``fn`` now."""
+        fn(self)
+
+
 class _Caller(threading.local):
     """What the calling thread does next.
 
@@ -76,6 +133,21 @@ class _Caller(threading.local):
 caller = _Caller()
 
 
+class _Process:
+    """This process; a fork makes another one (asking the system for a process id each time costs more)."""
+
+    def __init__(self) -> None:
+        self.forks = 0
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        self.forks += 1
+
+
+_process = _Process()
+
+
 class Driver(ABC):
     """Runs jobs on one database."""
 
@@ -84,6 +156,8 @@ class Driver(ABC):
         self.url = url
         self.dialect = dialect
         self._hook = hook
+        self._telemetry = active()
+        self._forks = _process.forks
         self._pid = os.getpid()
         self._closed = False
         self._gate = threading.Lock()
@@ -105,6 +179,10 @@ class Driver(ABC):
         """
         return 0
 
+    def open_bus(self) -> Bus | None:
+        """Return a new bus to the other processes at this database (None: there are none)."""
+        return None
+
     def script(self, sql: str) -> None:
         """Run a script of DDL on the writing connection (only a private in-memory database needs it)."""
         raise NotImplementedError(sql)
@@ -113,7 +191,7 @@ class Driver(ABC):
         """Raise :class:`Closed` after :meth:`close`, or in a process forked from the one that opened the driver."""
         if self._closed:
             raise Closed
-        if os.getpid() != self._pid:
+        if self._forks != _process.forks:
             msg = "this runtime was opened before the process forked; open a new one in the child"
             raise Closed(msg, opened_by=self._pid)
 
@@ -122,13 +200,23 @@ class Driver(ABC):
 
         A forked child has neither the threads nor the right to the connections: it leaves them alone.
         """
-        if os.getpid() != self._pid:
+        if self._forks != _process.forks:
             self._closed = True
         if self._closed:
             return False
         with self._gate:  # nothing may be queued behind the end
             first, self._closed = not self._closed, True
         return first
+
+    def committed(self, commands: int) -> None:
+        """Note how many commands one transaction committed."""
+        if self._telemetry is not None and commands and self._telemetry.heard:
+            self._telemetry.batch(self.dialect.name, commands)
+
+    @property
+    def hooked(self) -> bool:
+        """Return whether somebody wants to hear of fault cuts."""
+        return self._hook is not None
 
     def reached(self, cut: str) -> None:
         """Tell the hook that a fault cut is reached."""

@@ -3,9 +3,9 @@
 A hot command is one statement: Bind, Execute, Sync, and its reply. SQLAlchemy writes the statements once and is not
 on this path (the same statements through it cost 1.3 to 3.5 times as much).
 
-Nothing that counts is kept in a database session: no setting but a hint to the planner, no session lock, no LISTEN, no
-temporary table. So it does not matter which session a pooler gives us, and a lost one is replaced without anybody
-noticing.
+Nothing that counts is kept in a database session: no setting but a hint to the planner, no session lock, no temporary
+table, and LISTEN only for hints that may get lost (``drivers/postgresql_bus.py``). So it does not matter which session
+a pooler gives us, and a lost one is replaced without anybody noticing.
 """
 
 from __future__ import annotations
@@ -15,20 +15,33 @@ import contextlib
 import threading
 import time
 from collections import deque
-from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from runtime_persist.dialects.url import asyncpg_address
-from runtime_persist.drivers.base import Driver, Hook, Job, Mode, arrays_of
-from runtime_persist.drivers.postgresql_batches import IN_FLIGHT_MAX, Batches, Item
-from runtime_persist.drivers.postgresql_pool import CONNECTIONS_MAX, CannotConnect, Connection, Manners, Pool, RepeatJob
+from runtime_persist.drivers import wakes
+from runtime_persist.drivers.base import Driver, Hook, Job, Mode, Pending, arrays_of
+from runtime_persist.drivers.eager import Tasks, in_task
+from runtime_persist.drivers.postgresql_batches import IN_FLIGHT_MAX, Answer, Batches, Item
+from runtime_persist.drivers.postgresql_bus import PostgresBus
+from runtime_persist.drivers.postgresql_pool import (
+    CONNECTIONS_MAX,
+    CannotConnect,
+    Connection,
+    Manners,
+    Pool,
+    RepeatJob,
+    connect_to_listen,
+)
 from runtime_persist.errors import Closed, ConnectionLost, RuntimePersistError
-from runtime_persist.plan import BundleCall, Call, Outcome, Plan, Row, Step
+from runtime_persist.plan import BundleCall, Call, Outcome, Plan, Query, Row, Step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Future
 
     from runtime_persist.dialects import DatabaseUrl, Dialect
+    from runtime_persist.drivers.bus import Bus
 
 R = TypeVar("R")
 
@@ -45,6 +58,7 @@ class PostgresDriver(Driver):
         """Start the loop thread; connections are opened when they are needed."""
         super().__init__(url, dialect, hook)
         dsn, self._connect_timeout = asyncpg_address(url.location)
+        self._dsn = dsn
         self._loop = asyncio.new_event_loop()
         self._manners = Manners()
         self._pool = Pool(dsn, self._connect_timeout, CONNECTIONS_MAX - IN_FLIGHT_MAX, self._manners)
@@ -52,11 +66,16 @@ class PostgresDriver(Driver):
         # which wait for no lock, must go on.
         self._urgent = Pool(dsn, self._connect_timeout, 1, self._manners)
         self._batching = Pool(dsn, self._connect_timeout, IN_FLIGHT_MAX, self._manners)
-        self._batches = Batches(self._answer, self._together)
+        # What is only told takes no connection away from commands, nor leaves them one that has prepared nothing; it
+        # is sent without a name, whoever answers.
+        self._telling = Pool(dsn, self._connect_timeout, 1, Manners(names=False, hints=False))
+        self._batches = Batches(self._run_to_end, self._together)
         self._arrived: deque[Item] = deque()
         self._woken = False
+        self._crowded = False  # several came at once: those who come next are not alone either
         self._closing = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._buses: list[PostgresBus] = []
+        self._tasks = Tasks()
         self._thread = threading.Thread(target=self._serve, name="runtime-persist-postgresql", daemon=True)
         self._thread.start()
 
@@ -68,15 +87,29 @@ class PostgresDriver(Driver):
     def submit(self, job: Job[R]) -> Future[R]:
         """Run a job on the loop thread."""
         self.check_usable()
-        future: Future[R] = Future()
+        future: Future[R] = Pending()
         future.set_running_or_notify_cancel()  # it cannot be cancelled: what was sent goes on to its end
         with self._gate:
             self.check_usable()
             self._arrived.append(Item(job, future))
-            if not self._woken:  # what arrives together wakes the loop once
-                self._woken = True
-                self._loop.call_soon_threadsafe(self._take_in)
+        if not self._woken:  # what arrives together wakes the loop once
+            if self._crowded:
+                wakes.hold_for_this_turn()
+            wakes.wake(self._wake)
         return future
+
+    def _wake(self) -> None:
+        if self._woken:
+            return
+        self._woken = True
+        with contextlib.suppress(RuntimeError):  # it was closed meanwhile: closing took in what had arrived
+            self._loop.call_soon_threadsafe(self._take_in)
+
+    def open_bus(self) -> Bus:
+        """Return NOTIFY and LISTEN on the loop thread."""
+        bus = PostgresBus(self._loop, lambda: connect_to_listen(self._dsn, self._connect_timeout), self._tell)
+        self._buses.append(bus)
+        return bus
 
     def close(self) -> None:
         """Let running jobs finish, then close the connections and stop the loop."""
@@ -87,64 +120,77 @@ class PostgresDriver(Driver):
         self._thread.join()
         self._loop.close()
 
+    async def _tell(self, query: Query, params: dict[str, Any]) -> None:
+        """Run a statement that only notifies."""
+        connection = await self._telling.take(None)
+        try:
+            await connection.fetch(self.dialect.query(query), params)
+        finally:
+            self._telling.give_back(connection)
+
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
 
     def _take_in(self) -> None:
         self._woken = False  # before looking: whoever still saw the mark is seen now
+        self._crowded = len(self._arrived) > 1
         while self._arrived:
             item = self._arrived.popleft()
             if item.job.mode is Mode.HOT and not item.job.urgent:
                 self._batches.add(item)
             else:
-                task = self._loop.create_task(self._answer(item))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                self._tasks.start(self._answer(item))
         self._batches.pump()
 
     async def _shut_down(self) -> None:
         self._take_in()
         self._closing.set()  # whoever waits to try again gives up
         await self._batches.drained()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-        for pool in (self._pool, self._urgent, self._batching):
+        await self._tasks.drained()
+        for bus in self._buses:  # what the last commands told is still to be sent
+            await bus.end()
+        for pool in (self._pool, self._urgent, self._batching, self._telling):
             await pool.close()
 
     async def _answer(self, item: Item) -> None:
-        """Run a job to its end."""
+        (await self._run_to_end(item))()
+
+    async def _run_to_end(self, item: Item) -> Answer:
+        """Run a job to its end; return what answers its caller."""
         try:
             result = await self._attempts(item.job, maybe_committed=item.maybe_committed)
         except BaseException as error:  # noqa: BLE001 (whatever it is belongs to the caller)
-            item.future.set_exception(error)
-        else:
-            item.future.set_result(result)
+            return partial(item.future.set_exception, error)
+        self.committed(int(item.job.mode.writes))
+        return partial(item.future.set_result, result)
 
-    async def _together(self, batch: list[Item]) -> list[Item]:
-        """Run hot jobs of one kind in one transaction; return those that were not accepted there.
+    async def _together(self, batch: list[Item]) -> tuple[list[Answer], list[Item]]:
+        """Run hot jobs of one kind in one transaction; return the answers, and those that were not accepted there.
 
         Their reasons are not told apart here: alone, a job may wait for its lock, is tried again, or is refused.
         """
         if not self._manners.names:
-            return batch  # behind a pooler without statement names an exchange holds one statement
+            return [], batch  # behind a pooler without statement names an exchange holds one statement
         plans = [item.job.plan() for item in batch]
         calls = [step for step in map(next, plans) if isinstance(step, BundleCall)]
         rows = await self._exchange(batch, calls)
         if rows is None:
-            return batch
+            return [], batch
+        answers: list[Answer] = []
         left: list[Item] = []
         for item, plan, call, row in zip(batch, plans, calls, rows, strict=True):
             try:
                 plan.send(_outcome(call, row))
             except StopIteration as done:
-                item.future.set_result(done.value)
+                answers.append(partial(item.future.set_result, done.value))
                 continue
             except BaseException:  # noqa: BLE001, S110 (it is refused once more alone)
                 pass
             plan.close()
             left.append(item)
-        return left
+        self.committed(len(batch) - len(left))
+        return answers, left
 
     async def _exchange(self, batch: list[Item], calls: list[BundleCall]) -> Sequence[Any] | None:
         """Run the bundles of a batch; None: nothing was written, or the connection was lost and it may have been."""
@@ -194,8 +240,10 @@ class PostgresDriver(Driver):
             if pause is None:
                 raise job.surrender(error, maybe_committed) from native
             tries += 1
+            await in_task()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._closing.wait(), pause)
+                async with asyncio.timeout(pause):
+                    await self._closing.wait()
             if self._closing.is_set():
                 raise job.surrender(error, maybe_committed) from native
 
@@ -206,7 +254,7 @@ class PostgresDriver(Driver):
 
         A server that cannot be reached is waited for as long as connecting may last: it may be starting again.
         """
-        error = self.dialect.classify(native)
+        error = self.dialect.classify_refused(native)
         if not isinstance(error, ConnectionLost):
             return error, job.delay(error, tries)
         why = f"{type(native).__name__}: {native}".removesuffix(": ")
@@ -298,10 +346,15 @@ class _Broken(Exception):
 
 
 def _outcome(call: BundleCall, row: Any) -> Outcome:
+    found = tuple(row)
     counts: dict[str, int] = {}
     values: dict[str, Row] = {}
-    for fragment in call.bundle.fragments:
-        counts[fragment.name] = count = row[f"{fragment.name}__count"]
-        if fragment.returns and count:
-            values[fragment.name] = {name: row[f"{fragment.name}__{name}"] for name in fragment.returns}
+    at = 0
+    for fragment in call.bundle.fragments:  # each gave its count, and then its columns
+        counts[fragment.name] = count = found[at]
+        at += 1
+        if fragment.returns:
+            if count:
+                values[fragment.name] = dict(zip(fragment.returns, found[at:], strict=False))
+            at += len(fragment.returns)
     return Outcome(counts, values)

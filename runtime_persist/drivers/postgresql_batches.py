@@ -19,6 +19,9 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from runtime_persist.drivers import wakes
+from runtime_persist.drivers.eager import Tasks
+
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 BATCH_JOBS_MAX = 64
 IN_FLIGHT_MAX = 2
 """Batches on their way at once: while the server works on one, its callers' next commands gather in the other."""
+_GATHER_JOBS = 16  # as many are worth an exchange of their own while another one is on its way
 _PATIENCE_SECONDS = 0.02
 """A command sent alone that takes longer waits for a lock, most likely: the queue does not wait with it."""
 
@@ -40,10 +44,12 @@ class Item:
     maybe_committed: bool = False
 
 
-Alone = Callable[[Item], Awaitable[None]]
-"""Runs a job to its end and answers its future; raises nothing."""
-Together = Callable[[list[Item]], Awaitable[list[Item]]]
-"""Runs jobs of one kind in one transaction, answers those that were accepted, and returns the others."""
+Answer = Callable[[], None]
+"""Gives a job's outcome to who waits for it. It comes last, so that the loop holds that thread up no longer."""
+Alone = Callable[[Item], Awaitable[Answer]]
+"""Runs a job to its end and returns its answer; raises nothing."""
+Together = Callable[[list[Item]], Awaitable[tuple[list[Answer], list[Item]]]]
+"""Runs jobs of one kind in one transaction; returns the answers of those that were accepted, and the others."""
 
 
 class Batches:
@@ -53,10 +59,14 @@ class Batches:
         """Send through ``alone`` and ``together``."""
         self._alone = alone
         self._together = together
+        self._pumping = False
+        self._last = 0  # jobs in the last batch
         self._queue: deque[Item] = deque()
         self._busy: set[str] = set()  # runs with commands in flight
         self._slots = IN_FLIGHT_MAX
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
+        self._patience: deque[tuple[float, _Slot]] = deque()  # of those sent alone: until when they keep their place
+        self._timed = False
 
     def add(self, item: Item) -> None:
         """Queue a job; :meth:`pump` sends it when its turn has come."""
@@ -64,23 +74,35 @@ class Batches:
 
     def pump(self) -> None:
         """Send what may be sent now."""
-        while self._queue and self._slots:
-            batch = self._next()
-            if not batch:
-                return
-            self._busy |= _orders(batch)
-            slot = _Slot(self)
-            self._start(self._send_alone(batch, slot) if len(batch) == 1 else self._send_together(batch, slot))
+        if self._pumping:
+            return  # what was begun just now has ended already: whoever began it looks again
+        self._pumping = True
+        try:
+            while self._queue and self._slots and not self._more_will_come():
+                batch = self._next()
+                if not batch:
+                    return
+                self._last = len(batch)
+                self._busy |= _orders(batch)
+                slot = _Slot(self)
+                self._start(self._send_alone(batch[0], slot) if len(batch) == 1 else self._send_together(batch, slot))
+        finally:
+            self._pumping = False
+
+    def _more_will_come(self) -> bool:
+        """Return whether to wait with what is queued: another batch is on its way, and the last one was larger.
+
+        One exchange of many costs much less than many exchanges of few. When what is on its way has come back, what is
+        queued is sent.
+        """
+        return self._slots < IN_FLIGHT_MAX and len(self._queue) < min(self._last, _GATHER_JOBS)
 
     async def drained(self) -> None:
         """Wait until everything that was added has been answered."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._tasks.drained()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(work)
 
     def _next(self) -> list[Item]:
         """Take from the queue the first job whose run is free, and all of its kind that may go with it."""
@@ -99,17 +121,35 @@ class Batches:
         self._queue = later
         return batch
 
-    async def _send_alone(self, items: list[Item], slot: _Slot) -> None:
-        timer = asyncio.get_running_loop().call_later(_PATIENCE_SECONDS, slot.free)
-        await self._finish(items)
-        timer.cancel()
+    async def _send_alone(self, item: Item, slot: _Slot) -> None:
+        self._time(slot)
+        answer = await self._alone(item)
+        self._busy -= _orders([item])
         slot.free()
+        self.pump()  # the slot may have been given back before: then nobody has looked yet
+        answer()
+
+    def _time(self, slot: _Slot) -> None:
+        """Let a command that was sent alone give its place back when it takes long: one timer is set for all."""
+        loop = asyncio.get_running_loop()
+        self._patience.append((loop.time() + _PATIENCE_SECONDS, slot))
+        if not self._timed:
+            self._timed = True
+            loop.call_later(_PATIENCE_SECONDS, self._out_of_patience)
+
+    def _out_of_patience(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._patience and (self._patience[0][0] <= loop.time() or self._patience[0][1].freed):
+            self._patience.popleft()[1].free()
+        self._timed = bool(self._patience)
+        if self._timed:
+            loop.call_at(self._patience[0][0], self._out_of_patience)
 
     async def _send_together(self, batch: list[Item], slot: _Slot) -> None:
         try:
-            left = await self._together(batch)
+            answers, left = await self._together(batch)
         except Exception:  # noqa: BLE001 (a command that cannot even be made says so alone)
-            left = [item for item in batch if not item.future.done()]
+            answers, left = [], batch
         self._busy -= _orders(batch) - _orders(left)
         # One after the other within a run; a run that waits for a lock holds up no other one.
         by_order: dict[object, list[Item]] = {}
@@ -118,12 +158,17 @@ class Batches:
         for items in by_order.values():
             self._start(self._finish(items))
         slot.free()
+        with wakes.held():
+            for answer in answers:
+                answer()
 
     async def _finish(self, items: list[Item]) -> None:
         for item in items:
-            await self._alone(item)
-        self._busy -= _orders(items)
-        self.pump()
+            answer = await self._alone(item)
+            if item is items[-1]:
+                self._busy -= _orders(items)
+                self.pump()
+            answer()
 
 
 class _Slot:
@@ -132,6 +177,11 @@ class _Slot:
     def __init__(self, batches: Batches) -> None:
         self._batches: Batches | None = batches
         batches._slots -= 1  # noqa: SLF001 (a part of it)
+
+    @property
+    def freed(self) -> bool:
+        """Return whether it was given back."""
+        return self._batches is None
 
     def free(self) -> None:
         batches, self._batches = self._batches, None

@@ -22,8 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
+from runtime_persist.drivers.eager import in_task
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from runtime_persist.dialects import Compiled
 
@@ -41,6 +43,8 @@ _WARM_UP = "select $1::text[], $2::bytea[], $3::bigint[]"
 _SILENCE_SECONDS = 15
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": _SILENCE_SECONDS * 1000}
 _SHORTEST_CONNECT_SECONDS = 0.05
+_CLOSE_SECONDS = 5.0
+"""A server that does not answer a farewell is not waited for."""
 
 
 class RepeatJob(Exception):
@@ -117,6 +121,7 @@ class Connection:
 
         """
         arguments = [[filled[name] for name in compiled.order] for filled in map(compiled.filled, each)]
+        await in_task()  # asyncpg waits with a timeout until the socket takes more
         with self._not_leaving():
             try:
                 statement = await self._prepared(self._named, compiled, compiled.server_name)
@@ -147,19 +152,29 @@ class Connection:
             statement = known[compiled.server_name] = await self.raw.prepare(compiled.sql, name=name)
         return statement
 
-    @contextlib.contextmanager
-    def _not_leaving(self) -> Iterator[None]:
-        """Raise RepeatJob when nothing was sent, because the server said good-bye to an idle connection.
+    def _not_leaving(self) -> _NotLeaving:
+        return _NotLeaving(self)
 
-        asyncpg is reading that farewell just then: the connection is not closed yet, and takes nothing any more.
-        """
-        try:
-            yield
-        except asyncpg.InternalClientError as native:
-            self.spent = True
+
+class _NotLeaving:
+    """Raises RepeatJob when nothing was sent, because the server said good-bye to an idle connection.
+
+    asyncpg is reading that farewell just then: the connection is not closed yet, and takes nothing any more.
+    """
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, native: BaseException | None, trace: object) -> None:
+        if isinstance(native, asyncpg.InternalClientError):
+            self._connection.spent = True
             if _LEAVING in str(native):
                 raise RepeatJob(native) from native
-            raise
 
 
 class Pool:
@@ -207,7 +222,7 @@ class Pool:
         """Close what is free; nothing is in use any more."""
         while self._free:
             with contextlib.suppress(Exception):  # the server may have closed it a moment ago
-                await self._free.pop().raw.close()
+                await self._free.pop().raw.close(timeout=_CLOSE_SECONDS)
 
     def forget_free(self) -> None:
         """Let go of the connections that nobody uses: what ended one of them has probably ended them all."""
@@ -245,6 +260,7 @@ class Pool:
         seconds = self._connect_timeout
         if until is not None:
             seconds = min(seconds, max(until - time.monotonic(), _SHORTEST_CONNECT_SECONDS))
+        await in_task()
         async with asyncio.timeout(seconds):
             raw = await self._connect(seconds)
             try:
@@ -287,6 +303,13 @@ class Pool:
     def _wake(turn: asyncio.Future[None]) -> None:
         if not turn.done():
             turn.set_result(None)
+
+
+async def connect_to_listen(dsn: str, seconds: float) -> asyncpg.Connection[Any]:
+    """Open a connection that is not lent to anybody: it only waits for what arrives."""
+    raw = await asyncpg.connect(dsn, statement_cache_size=0, timeout=seconds)
+    _keep_alive(raw)
+    return raw
 
 
 def _keep_alive(raw: asyncpg.Connection[Any]) -> None:

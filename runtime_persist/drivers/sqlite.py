@@ -15,8 +15,8 @@ is refused it is all done again with each command in a savepoint of its own: it 
 
 from __future__ import annotations
 
-import contextlib
 import queue
+import socket
 import sqlite3
 import threading
 import time
@@ -26,15 +26,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from runtime_persist.dialects.url import MEMORY
 from runtime_persist.drivers import sqlite_wal
-from runtime_persist.drivers.base import Driver, Hook, Job, caller
+from runtime_persist.drivers.base import Driver, Hook, Job, Settled, caller
+from runtime_persist.drivers.socket_bus import SocketBus
 from runtime_persist.drivers.sqlite_plan import PlanRunner
 from runtime_persist.errors import DatabaseUnavailable, RuntimePersistError, StoreBusy
 from runtime_persist.model import limits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
     from runtime_persist.dialects import DatabaseUrl, Dialect
+    from runtime_persist.drivers.bus import Bus
 
 R = TypeVar("R")
 
@@ -44,6 +46,8 @@ _ONE_WAIT_SECONDS = 0.5  # SQLite itself waits this long for a lock; then it is 
 _WAL_PAUSE_SECONDS = 0.01
 _WAL_BYTES_KEPT = 4 * 1024 * 1024  # a log that grew while somebody read for long is cut back to this
 _STATEMENTS_CACHED = 256
+_GATHER_JOBS = 32
+_GATHER_SECONDS = 0.0003  # about what it takes a caller to make its next command
 _BATCH_JOBS_MAX = 128
 _READERS_KEPT = 16
 
@@ -81,8 +85,9 @@ class SqliteDriver(Driver):
             raise dialect.classify(error) from error
         if not self._memory and sqlite_wal.used_by_others(url.location):
             sqlite_wal.warn_once(url.location)
-        self._runner = PlanRunner(dialect, self.reached)
+        self._runner = PlanRunner(dialect, None if hook is None else self.reached)
         self._queue: deque[_Item] = deque()
+        self._last_batch = 0
         self._writing = threading.Lock()  # whoever holds it is the writer
         self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._free: deque[sqlite3.Connection] = deque()  # reading connections that nobody uses
@@ -95,18 +100,21 @@ class SqliteDriver(Driver):
         self.check_usable()
         if not job.mode.writes and self._readers is not None:
             return self._read(job, self._readers)
+        if caller.waits and self._writing.acquire(blocking=False):
+            return self._lead(job)
         future: Future[R] = Future()
         with self._gate:
             self.check_usable()
             self._queue.append((job, time.monotonic(), future))
         # Who finds the lock taken leaves the job to its holder, who looks into the queue again behind the lock.
         if self._writing.acquire(blocking=False):
-            if caller.waits:
-                self._lead()
-            else:
-                self._writing.release()
-                self._wake.put(True)
+            self._writing.release()
+            self._wake.put(True)
         return future
+
+    def open_bus(self) -> Bus | None:
+        """Return sockets beside the file, where the system has such."""
+        return None if self._memory or not hasattr(socket, "AF_UNIX") else SocketBus(self.url.location)
 
     def script(self, sql: str) -> None:
         """Create the tables of a private in-memory database, before anything else uses it."""
@@ -155,31 +163,24 @@ class SqliteDriver(Driver):
     def _read(self, job: Job[R], readers: ThreadPoolExecutor) -> Future[R]:
         sent = time.monotonic()
         if caller.waits or job.brief:
-            future: Future[R] = Future()
             try:
-                future.set_result(self._once(job))
+                return Settled(self._once(job))
             except sqlite3.Error:
                 pass  # busy, most likely: a thread that may wait tries again
             except BaseException as error:  # noqa: BLE001 (whatever it is belongs to the caller)
-                future.set_exception(error)
-            if future.done():
-                return future
+                return Settled(error=error)
         with self._gate:
             self.check_usable()
             return readers.submit(self._attempts, job, sent)
 
-    @contextlib.contextmanager
-    def _connection(self, job: Job[Any]) -> Iterator[sqlite3.Connection]:
-        """Lend the writing connection (its lock is held), or one to read with."""
-        if job.mode.writes or self._memory:
-            yield self._writer
-            return
+    def _look(self, job: Job[R]) -> R:
+        """Run a job that only reads, on a connection that is lent to it."""
         try:
             connection = self._free.pop()
         except IndexError:
             connection = self._connect()
         try:
-            yield connection
+            return self._transact(connection, job)
         finally:
             if self._closed or len(self._free) >= _READERS_KEPT:
                 connection.close()
@@ -194,17 +195,49 @@ class SqliteDriver(Driver):
         while open_:
             open_ = self._wake.get()
             while self._queue:
+                if open_:
+                    self._gather()
                 with self._writing:
                     self._commit_queued()
 
-    def _lead(self) -> None:
-        """Commit what is queued; the lock is held, and let go behind it."""
+    def _gather(self) -> None:
+        """Let others queue, as long as they do: of many callers each transaction shall take some along.
+
+        One caller never waits here: only when the last transaction was of several is there anybody to wait for.
+        """
+        wanted = min(self._last_batch, _GATHER_JOBS)
+        while (queued := len(self._queue)) < wanted:
+            time.sleep(_GATHER_SECONDS)
+            if len(self._queue) <= queued:
+                return
+
+    def _lead(self, job: Job[R]) -> Future[R]:
+        """Commit a job behind what is queued; the lock is held, and let go behind it."""
         try:
+            self.check_usable()  # closing waits for the lock before it closes the connection
+            if not self._queue:
+                return self._commit_first(job)
+            future: Future[R] = Future()
+            self._queue.append((job, time.monotonic(), future))
             self._commit_queued()
+            return future
         finally:
             self._writing.release()
-        if self._queue:
-            self._wake.put(True)
+            if self._queue:
+                self._wake.put(True)
+
+    def _commit_first(self, job: Job[R]) -> Future[R]:
+        """Commit a job that nobody else has anything queued before."""
+        self._last_batch = 1
+        try:
+            result = self._attempts(job, time.monotonic())
+        except Exception as error:  # noqa: BLE001 (whatever it is belongs to the caller)
+            return Settled(error=error)
+        except BaseException:  # interrupted (Ctrl-C): the writer thread brings it to its end
+            self._queue.appendleft((job, time.monotonic(), Future()))
+            raise
+        self.committed(1)
+        return Settled(result)
 
     def _commit_queued(self) -> None:
         batch: list[_Item] = []
@@ -212,6 +245,7 @@ class SqliteDriver(Driver):
             while self._queue and len(batch) < _BATCH_JOBS_MAX:
                 batch.append(self._queue.popleft())
             batch = [item for item in batch if item[2].running() or item[2].set_running_or_notify_cancel()]
+            self._last_batch = len(batch)
             together = len(batch) > 1 and all(job.mode.writes for job, _, _ in batch)
             if not (together and self._commit_together(batch)):
                 for item in batch:
@@ -232,6 +266,7 @@ class SqliteDriver(Driver):
             future.set_exception(error)
         else:
             future.set_result(result)
+            self.committed(int(job.mode.writes))
 
     def _commit_together(self, batch: list[_Item]) -> bool:
         """Commit several jobs in one transaction; return False when nothing was written and each goes alone.
@@ -242,10 +277,10 @@ class SqliteDriver(Driver):
         answers: list[tuple[Future[Any], Any, Exception | None]] = []
         try:
             try:
-                with self._transaction(self._writer, *(job for job, _, _ in batch)):
+                with _Transaction(self, self._writer, [job for job, _, _ in batch]):
                     answers = [(future, self._drive(job), None) for job, _, future in batch]
             except _Refused:  # rare: then once more, with something to go back to in front of each
-                with self._transaction(self._writer, *(job for job, _, _ in batch)):
+                with _Transaction(self, self._writer, [job for job, _, _ in batch]):
                     answers = [(future, *self._in_savepoint(job)) for job, _, future in batch]
         except sqlite3.Error:
             return False
@@ -254,6 +289,7 @@ class SqliteDriver(Driver):
                 future.set_result(result)
             else:
                 future.set_exception(error)
+        self.committed(sum(error is None for _, _, error in answers))
         return True
 
     def _drive(self, job: Job[R]) -> R:
@@ -298,25 +334,44 @@ class SqliteDriver(Driver):
         return StoreBusy(msg, timeout=self._timeout)
 
     def _once(self, job: Job[R]) -> R:
-        with self._connection(job) as connection, self._transaction(connection, job):
+        if job.mode.writes or self._memory:
+            return self._transact(self._writer, job)  # its lock is held
+        return self._look(job)
+
+    def _transact(self, connection: sqlite3.Connection, job: Job[R]) -> R:
+        with _Transaction(self, connection, (job,)):
             return self._runner.drive(connection, job)
 
-    @contextlib.contextmanager
-    def _transaction(self, connection: sqlite3.Connection, *jobs: Job[Any]) -> Iterator[None]:
-        writing = [job for job in jobs if job.mode.writes]
-        self._reached_by(writing, "before:begin")
-        connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
-        try:
-            yield
-            self._reached_by(writing, "before:commit")
-            connection.execute("COMMIT")
-        except BaseException:
-            # A failed COMMIT leaves the transaction open: never hand it to the next job.
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-        self._reached_by(writing, "after:commit")
 
-    def _reached_by(self, jobs: list[Job[Any]], cut: str) -> None:
-        for job in jobs:
-            self.reached(f"{job.name}:{cut}")
+class _Transaction:
+    """A transaction of some jobs: committed behind the block, rolled back when that fails."""
+
+    __slots__ = ("_begin", "_connection", "_cuts", "_reached")
+
+    def __init__(self, driver: SqliteDriver, connection: sqlite3.Connection, jobs: Sequence[Job[Any]]) -> None:
+        self._connection = connection
+        self._begin = "BEGIN IMMEDIATE" if any(job.mode.writes for job in jobs) else "BEGIN"
+        self._reached = driver.reached
+        self._cuts = [job.name for job in jobs if job.mode.writes] if driver.hooked else ()
+
+    def __enter__(self) -> None:
+        if self._cuts:
+            self._reach("before:begin")
+        self._connection.execute(self._begin)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                if self._cuts:
+                    self._reach("before:commit")
+                self._connection.execute("COMMIT")
+        finally:
+            # A failed COMMIT leaves the transaction open: never hand it to the next job.
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        if self._cuts and kind is None:
+            self._reach("after:commit")
+
+    def _reach(self, cut: str) -> None:
+        for name in self._cuts:
+            self._reached(f"{name}:{cut}")
