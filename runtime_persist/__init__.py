@@ -6,9 +6,30 @@ owned runs (:meth:`Runtime.bind`), or with workers on many machines (``runtime.r
 
 from __future__ import annotations
 
-from runtime_persist.journal import operation
+from runtime_persist.engine.workspaces import current_workspace
+from runtime_persist.journal import DidNotHappen, Happened, StillUnknown, Try, operation, step, workspace
+from runtime_persist.model.budgets import Budget, Ticket, Usage
+from runtime_persist.model.questions import Question
 from runtime_persist.model.retry import RetryPolicy
+from runtime_persist.model.workspace import Workspace
 from runtime_persist.runtime import Run, Runtime
 
-__all__ = ["RetryPolicy", "Run", "Runtime", "operation"]
+__all__ = [
+    "Budget",
+    "DidNotHappen",
+    "Happened",
+    "Question",
+    "RetryPolicy",
+    "Run",
+    "Runtime",
+    "StillUnknown",
+    "Ticket",
+    "Try",
+    "Usage",
+    "Workspace",
+    "current_workspace",
+    "operation",
+    "step",
+    "workspace",
+]
 __version__ = "0.1.0"

@@ -36,7 +36,9 @@ class Ledger:
             return {"requests": list(self.requests), "charges": dict(self.charges)}
 
 
-def _handler(ledger: Ledger) -> type[BaseHTTPRequestHandler]:
+def handler(ledger: Ledger) -> type[BaseHTTPRequestHandler]:
+    """Return what answers requests: POST charges, GET tells what was recorded."""
+
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -60,7 +62,7 @@ def _handler(ledger: Ledger) -> type[BaseHTTPRequestHandler]:
 
 def main() -> None:
     """Serve until standard input is closed; print the port first."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(Ledger()))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler(Ledger()))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     sys.stdout.write(f"{server.server_address[1]}\n")
     sys.stdout.flush()

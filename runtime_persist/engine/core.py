@@ -15,9 +15,12 @@ from runtime_persist.dialects import DatabaseUrl, dialect_of, parse_url
 from runtime_persist.dialects.url import MEMORY
 from runtime_persist.drivers import Hook, open_driver
 from runtime_persist.engine.heartbeat import Heartbeats
-from runtime_persist.errors import Closed, InvalidInput, InvariantBroken
+from runtime_persist.engine.notifications import Notifications
+from runtime_persist.engine.revokers import Revokers
+from runtime_persist.engine.wishes import Wishes
+from runtime_persist.errors import Closed, InvalidInput, InvariantBroken, SpaceIncomplete
 from runtime_persist.model import limits
-from runtime_persist.model.ids import is_name, new_id
+from runtime_persist.model.ids import is_short_name, new_id
 from runtime_persist.model.keys import SpaceKeys
 from runtime_persist.queries import spaces
 from runtime_persist.schema import migrate
@@ -36,6 +39,7 @@ class Engine:
         lease_ttl: seconds a lease lasts without renewal.
         worker_id: host, process and a random part; shown, never compared.
         max_value_bytes: larger serialized values are refused.
+        revokers: what proves, by kind, that execution domains can no longer write.
         owner: whose content this engine stores and reads: the space (threads share equal content).
 
     """
@@ -59,9 +63,9 @@ class Engine:
 
         """
         self.url: DatabaseUrl = parse_url(url)
-        if not is_name(space):
-            msg = f"space must be a non-empty text, not {space!r}"
-            raise InvalidInput(msg, space=repr(space))
+        if not is_short_name(space):
+            msg = f"space must be a non-empty text of at most {limits.NAME_BYTES_MAX} bytes, not {space!r:.100}"
+            raise InvalidInput(msg, space=f"{space!r:.100}")
         if not limits.LEASE_TTL_SECONDS_MIN <= lease_ttl <= limits.LEASE_TTL_SECONDS_MAX:
             low, high = limits.LEASE_TTL_SECONDS_MIN, limits.LEASE_TTL_SECONDS_MAX
             msg = f"lease_ttl must be between {low} and {high} seconds, not {lease_ttl}"
@@ -83,6 +87,9 @@ class Engine:
         self._current = False
         self._closed = False
         self.heartbeats = Heartbeats(lease_ttl)
+        self.revokers = Revokers()
+        self.notifications = Notifications(self._driver, lambda: self.coordinator.keys.secret)
+        self.wishes = Wishes(self.notifications)
         if auto_setup:
             try:
                 self.setup()
@@ -126,7 +133,8 @@ class Engine:
         if found is None:
             keys = self.coordinator.keys
             with self._lock:
-                found = self._content = self._content or ContentStore(keys, self.owner, lambda: self.coordinator.losses)
+                driver = self._driver
+                found = self._content = self._content or ContentStore(keys, self.owner, lambda: driver.losses)
         return found
 
     @property
@@ -139,16 +147,33 @@ class Engine:
         self._closed = True
         self.heartbeats.close()
         self._driver.close()
+        self.notifications.close()  # behind the last commit, which is still told
 
-    def _load(self) -> CommitCoordinator:
+    def importer(self) -> CommitCoordinator:
+        """Return a door to the space as it is before it exists: for an import, which makes it.
+
+        Raises:
+            SchemaMissing, SchemaTooNew: the tables are not those this code writes.
+
+        """
+        self._check_schema()
+        return CommitCoordinator(self._driver, SpaceKeys(self.space, b""))
+
+    def _check_schema(self) -> None:
         if not self._current:  # not looked at yet: whoever set the tables up knows their version
             migrate.check(None if self.url.location == MEMORY else migrate.current(self.url, self.dialect))
-        nobody = CommitCoordinator(self._driver, SpaceKeys(self.space, b""))
-        secret = nobody.read("read_space", lambda: spaces.secret(self.space)).result()
-        if secret is None:
+
+    def _load(self) -> CommitCoordinator:
+        nobody = self.importer()
+        found = nobody.read("read_space", lambda: spaces.space(self.space)).result()
+        if found is None:
             command = CreateSpace(space=self.space, command_id=new_id(), secret=secrets.token_bytes(32))
             nobody.commit(command).result()
-            secret = nobody.read("read_space", lambda: spaces.secret(self.space)).result()
-        if secret is None:
+            found = nobody.read("read_space", lambda: spaces.space(self.space)).result()
+        if found is None:
             raise InvariantBroken
-        return CommitCoordinator(self._driver, SpaceKeys(self.space, secret))
+        if found["bundle"] is not None and found["whole_us"] is None:
+            msg = f"a bundle was being imported into space {self.space!r}, and that never ended; import it again"
+            raise SpaceIncomplete(msg, space=self.space, bundle=found["bundle"])
+        keys = SpaceKeys(self.space, bytes(found["secret"]))
+        return CommitCoordinator(self._driver, keys, self.notifications, found["as_of_us"])

@@ -11,13 +11,12 @@ import asyncio
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
+from runtime_persist.drivers import wakes
 from runtime_persist.drivers.base import caller
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -30,12 +29,30 @@ def wait(future: Future[T]) -> Flow[T]:
     return result
 
 
+def in_thread(work: Callable[[], R]) -> Flow[R]:
+    """Run blocking work on a thread of its own and wait for it."""
+    future: Future[R] = Future()
+
+    def call() -> None:
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001 (belongs to the waiting caller)
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    threading.Thread(target=call, name="runtime-persist-blocking", daemon=True).start()
+    result: R = yield future
+    return result
+
+
 def run(flow: Flow[R]) -> R:
     """Run a flow on this thread."""
     before, caller.waits = caller.waits, True
     try:
         future = next(flow)
         while True:
+            wakes.release()
             try:
                 result = future.result()
             except BaseException as error:  # noqa: BLE001 (the flow decides what it means)
@@ -92,6 +109,10 @@ class _Mailbox:
     def _post(self, waiter: asyncio.Future[None]) -> None:
         self._arrived.append(waiter)
         # The loop takes its mark away before it looks into the box: who still sees the mark is seen by the loop.
+        if not self._woken:
+            wakes.wake(self._wake)
+
+    def _wake(self) -> None:
         if not self._woken:
             self._woken = True
             with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits there any more

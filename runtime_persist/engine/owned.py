@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from runtime_persist.commands.renew_lease import RenewLease
 from runtime_persist.commands.request_stop import RequestStop
+from runtime_persist.drivers.base import Settled
 from runtime_persist.errors import Fenced, LeaseExpired, RunStopping, RuntimePersistError
 from runtime_persist.model import limits
 from runtime_persist.model.ids import new_id
 from runtime_persist.queries import checkpoints as checkpoint_queries
+from runtime_persist.telemetry import active
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 
     from runtime_persist.contentstore import ContentStore
     from runtime_persist.coordinator import CommitCoordinator, CommitReceipt
+    from runtime_persist.engine.notifications import Notifications
     from runtime_persist.model.lease import ExecutionLease
+    from runtime_persist.plan import Row
 
 _DURABLE_REMEMBERED = 4_096
 
@@ -64,6 +68,13 @@ class OwnedRun:
         deadline_at: monotonic seconds at which the run is to stop, as far as it is known.
         within: the run whose node started this one.
         loop: the event loop whose tasks store its checkpoints, when it was called from one.
+        traceparent: the trace context it was started in.
+        budgeted: its calls take from a budget.
+        limits_invocations: the invocations in it have a budget of their own.
+        asks: a call of it waits for a person, so the attempt ends as soon as the others have.
+        notifications: what happens to it is told here.
+        row: the run's row as the claim that started it has saved it (None: it has to be read).
+        ends_domains: execution domains that end with the attempt, when this very process is one.
 
     """
 
@@ -76,6 +87,7 @@ class OwnedRun:
         serde: SerializerProtocol,
         content: ContentStore,
         ttl: float,
+        notifications: Notifications,
         max_value_bytes: int = limits.VALUE_BYTES_MAX,
     ) -> None:
         """Own ``lease``; the heartbeats are told by whoever took it."""
@@ -87,6 +99,9 @@ class OwnedRun:
         self.content = content
         self.ttl = ttl
         self.max_value_bytes = max_value_bytes
+        self.notifications = notifications
+        self.budgeted = self.limits_invocations = False
+        self.asks = False
         self.renewed_at = time.monotonic()
         self.stop_reason: str | None = None
         self.answered = False
@@ -94,6 +109,9 @@ class OwnedRun:
         self.deadline_at: float | None = None
         self.within: OwnedRun | None = None
         self.loop: object | None = None
+        self.traceparent: str | None = None
+        self.row: Row | None = None
+        self.ends_domains: tuple[str, ...] = ()
         self._error: RuntimePersistError | None = None
         self._lock = threading.Lock()
         self._controls: list[Drainable] = []
@@ -119,14 +137,18 @@ class OwnedRun:
     def fail(self, error: RuntimePersistError) -> RuntimePersistError:
         """Latch the first error, ask the run to drain, wake who waits; return the latched error."""
         with self._lock:
-            if self._error is None:
+            known = self._error is not None
+            if not known:
                 self._error = error
-            first = self._error
+            first = self._error or error
             waiting = [future for found in self._waiting.values() for future in found]
             self._waiting.clear()
         for future in waiting:
             if future.set_running_or_notify_cancel():
                 future.set_exception(first)
+        telemetry = active()
+        if telemetry is not None and not known and isinstance(error, Fenced):
+            telemetry.lease_lost(error)
         self._drain(first.code)
         return first
 
@@ -174,11 +196,15 @@ class OwnedRun:
         self.renewed_at = max(self.renewed_at, sent)
         reason = receipt.result["stop_reason"]
         if receipt.result["control"] == "stopping":
-            if self.stop_reason is None:
-                self.stop_reason = reason or "stop"
-                self._drain(self.stop_reason)
+            self.stop(reason or "stop")
         else:
             self.ends_in(receipt.result["deadline_in_us"])
+
+    def stop(self, reason: str) -> None:
+        """Note that the run is to stop; the first reason counts."""
+        if self.stop_reason is None:
+            self.stop_reason = reason
+            self._drain(reason)
 
     def ends_in(self, left_us: int | None) -> None:
         """Note how far away the run's deadline is (None: it has none); one that has passed is asked to be kept."""
@@ -244,19 +270,13 @@ class OwnedRun:
 
     def when_durable(self, checkpoint_id: str) -> Future[bool]:
         """Return a future that is done when the checkpoint is committed (or fails with what went wrong)."""
-        future: Future[bool] = Future()
         with self._lock:
             error = self._error
-            known = checkpoint_id in self._durable
-            if error is None and not known:
+            if error is None and checkpoint_id not in self._durable:
+                future: Future[bool] = Future()
                 self._waiting.setdefault(checkpoint_id, []).append(future)
                 return future
-        future.set_running_or_notify_cancel()
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(True)
-        return future
+        return Settled(error=error) if error is not None else Settled(True)
 
     def forget_waiting(self, checkpoint_id: str, future: Future[bool]) -> None:
         """Drop a future that gave up waiting."""

@@ -8,38 +8,49 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from runtime_persist.commands.activate_lease import ActivateLease
+from runtime_persist.commands.claim_next import ClaimNext
 from runtime_persist.commands.claim_run import ClaimRun
 from runtime_persist.commands.continue_owned_run import ContinueOwnedRun
 from runtime_persist.commands.fail_attempt import FailAttempt
 from runtime_persist.commands.finalize_run import FinalizeRun
 from runtime_persist.commands.parts.run_request import RunRequest
 from runtime_persist.commands.release_claim import ReleaseClaim
-from runtime_persist.commands.report_attempt_event import ReportAttemptEvent
-from runtime_persist.commands.request_start import RequestStart
 from runtime_persist.commands.start_owned_run import StartOwnedRun
 from runtime_persist.commands.start_run import StartRun
 from runtime_persist.commands.yield_attempt import YieldAttempt
+from runtime_persist.engine.dispatch import leased
+from runtime_persist.engine.domains import commit_taking
 from runtime_persist.engine.owned import OwnedRun
 from runtime_persist.engine.payloads import dumped, loaded
-from runtime_persist.errors import Fenced, RuntimePersistError
+from runtime_persist.engine.tracing import starting
+from runtime_persist.errors import (
+    ConnectionLost,
+    DatabaseUnavailable,
+    Fenced,
+    OutcomeUnknown,
+    RuntimePersistError,
+    StoreBusy,
+)
 from runtime_persist.model import limits
 from runtime_persist.model.ids import new_id
 from runtime_persist.model.keys import fingerprint
-from runtime_persist.model.lease import EMPTY_DOMAIN_SET, MANUAL_GRAPH, ExecutionLease
+from runtime_persist.model.lease import MANUAL_GRAPH, ExecutionLease
 from runtime_persist.model.payload import Blob, PayloadRef
 from runtime_persist.model.states import Control
 from runtime_persist.model.text import redacted, said_by, storable
 from runtime_persist.queries import checkpoints as checkpoint_queries
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from langgraph.checkpoint.serde.base import SerializerProtocol
 
+    from runtime_persist.commands.fork_run import ForkRun
+    from runtime_persist.commands.retry_run import RetryRun
     from runtime_persist.coordinator import CommitReceipt
     from runtime_persist.engine.core import Engine
     from runtime_persist.engine.flow import Flow
+    from runtime_persist.model.budgets import Budget
     from runtime_persist.model.retry import RetryPolicy
     from runtime_persist.plan import Row
 
@@ -80,16 +91,25 @@ def request(
     retry: RetryPolicy | None = None,
     retry_policy: str | None = None,
     deadline: float | None = None,
+    priority: int = 0,
+    scope: str | None = None,
+    budget: Budget | None = None,
+    more: Sequence[str] = (),
 ) -> RunRequest:
     """Return a run request; its fingerprint covers what the caller said, not what was made up for it.
 
     ``retry`` and ``deadline`` (seconds) are the caller's; ``graph_version`` and ``retry_policy`` those of the graph as
-    it is registered.
+    it is registered; ``more`` is what the caller said that is no part of the request itself.
     """
     data, blobs = encode(engine, serde, value)
     said = [graph, thread_id or "", start_checkpoint_id or "", retry_of_run_id or ""]
     if retry is not None or deadline is not None:
         said += [retry.encoded() if retry else "", "" if deadline is None else repr(deadline)]
+    if priority or scope is not None:  # what is not said leaves the fingerprints of keys that were used before as is
+        said += [f"priority {priority}", f"scope {scope or ''}"]
+    if budget is not None:
+        said.append(f"budget {budget.limits()}")
+    said += more
     return RunRequest(
         run_id=new_id(),
         graph=graph,
@@ -102,6 +122,9 @@ def request(
         graph_version=graph_version,
         retry_policy=retry_policy if retry is None else retry.encoded(),
         deadline_in_us=None if deadline is None else round(deadline * 1_000_000),
+        priority=priority,
+        scope=scope,
+        budget=budget,
         blobs=blobs,
     )
 
@@ -115,30 +138,49 @@ def thread_of(engine: Engine, thread_id: str) -> dict[str, Any]:
     }
 
 
-def queue(engine: Engine, asked: RunRequest, thread_id: str) -> Flow[CommitReceipt]:
-    """Queue a run for a worker."""
+def queue(
+    engine: Engine,
+    asked: RunRequest,
+    thread_id: str,
+    command: type[StartRun | ForkRun | RetryRun] = StartRun,
+    **fields: Any,
+) -> Flow[CommitReceipt]:
+    """Queue a run for a worker: by which command, and what that says besides the request.
+
+    A key is one of the space, whichever command it came with.
+    """
     key = asked.idempotency_key
     command_id = f"start_run:{key}" if key is not None else new_id()
-    receipt: CommitReceipt = yield engine.coordinator.commit(
-        StartRun(command_id=command_id, actor="user", request=asked, **thread_of(engine, thread_id)),
-    )
+    with starting(asked) as traced:
+        receipt: CommitReceipt = yield engine.coordinator.commit(
+            command(command_id=command_id, actor="user", request=traced, **thread_of(engine, thread_id), **fields),
+        )
     return receipt
 
 
 def start(engine: Engine, serde: SerializerProtocol, asked: RunRequest, thread_id: str) -> Flow[OwnedRun]:
     """Start a run that this process executes itself."""
-    receipt = yield engine.coordinator.commit(
-        StartOwnedRun(
-            command_id=new_id(),
-            actor=f"caller:{engine.worker_id}",
-            request=asked,
-            worker_id=engine.worker_id,
-            attempt_id=new_id(),
-            ttl_us=engine.ttl_us,
-            **thread_of(engine, thread_id),
-        ),
+    with starting(asked) as traced:
+        receipt = yield from commit_taking(
+            engine,
+            StartOwnedRun(
+                command_id=new_id(),
+                actor=f"caller:{engine.worker_id}",
+                request=traced,
+                worker_id=engine.worker_id,
+                attempt_id=new_id(),
+                ttl_us=engine.ttl_us,
+                **thread_of(engine, thread_id),
+            ),
+        )
+    owned = own(engine, serde, thread_id, asked.graph, receipt.result)
+    limited, said = asked.budget, receipt.result  # a retry has the budget of what it retries, too
+    owned.budgeted = said.get("budgeted", limited is not None)
+    owned.limits_invocations = said.get(
+        "limits_invocations", limited is not None and limited.per_invocation is not None
     )
-    return own(engine, serde, thread_id, asked.graph, receipt.result)
+    owned.traceparent = traced.traceparent
+    return owned
 
 
 def proceed(
@@ -150,7 +192,8 @@ def proceed(
 ) -> Flow[OwnedRun]:
     """Continue the thread's open run with a new attempt of this process (raises NothingToClaim, ThreadOwned)."""
     data, blobs = encode(engine, serde, answer) if answer is not None else (None, ())
-    receipt = yield engine.coordinator.commit(
+    receipt = yield from commit_taking(
+        engine,
         ContinueOwnedRun(
             command_id=new_id(),
             graph=graph,
@@ -190,6 +233,7 @@ def own(
         serde=serde,
         content=engine.content,
         ttl=engine.lease_ttl,
+        notifications=engine.notifications,
         max_value_bytes=engine.max_value_bytes,
     )
     if taken.get("control", Control.OPEN) == Control.OPEN:
@@ -231,10 +275,12 @@ def claim(
     serde: SerializerProtocol,
     candidate: Row,
     versions: tuple[str, ...] | None = None,
+    instance_id: str | None = None,
 ) -> Flow[tuple[OwnedRun, Mapping[str, Any]]]:
-    """Claim a run for a worker (raises NothingToClaim); it may not be started before :func:`activate`.
+    """Claim a run by name (raises NothingToClaim); it may not be started before its lease is activated.
 
-    ``versions`` are those of the graph's definition that the worker may execute (None: all).
+    ``versions`` are those of the graph's definition that the worker may execute (None: all); ``instance_id`` names
+    the instance whose slot it takes (None: only for a run that is being stopped).
     """
     receipt = yield engine.coordinator.commit(
         ClaimRun(
@@ -245,36 +291,52 @@ def claim(
             attempt_id=new_id(),
             ttl_us=engine.ttl_us,
             versions=versions,
+            instance_id=instance_id,
             **thread_of(engine, candidate["thread_id"]),
         ),
     )
-    taken = {**receipt.result, "run_id": candidate["run_id"]}
+    taken = {**receipt.result, **{name: candidate[name] for name in ("run_id", "thread_id", "graph")}}
     return own(engine, serde, candidate["thread_id"], candidate["graph"], taken), taken
 
 
-def activate(owned: OwnedRun) -> Flow[None]:
-    """Activate a claimed lease, write the start fence, and report that the attempt runs.
+def claim_next(
+    engine: Engine,
+    serde: SerializerProtocol,
+    graph: str,
+    kind: str,
+    *,
+    versions: tuple[str, ...],
+    instance_id: str,
+    served_no: int | None,
+    waits: bool,
+    starts: bool = False,
+) -> Flow[tuple[OwnedRun, Mapping[str, Any]]]:
+    """Claim a graph's next run of a kind for an instance; see :class:`runtime_persist.commands.claim_next.ClaimNext`.
 
-    An in-process attempt opens no execution domain: its writes that count are fenced ones.
+    It may not be started before its lease is activated; with ``starts`` it may be when the answer has ``started``.
     """
-    base = _leased(owned)
-    receipt = yield owned.coordinator.commit(
-        ActivateLease(command_id=new_id(), revocation=EMPTY_DOMAIN_SET, attempt_id=new_id(), **base),
+    receipt = yield engine.coordinator.commit(
+        ClaimNext(
+            space=engine.space,
+            command_id=new_id(),
+            actor=f"worker:{engine.worker_id}",
+            graph=graph,
+            kind=kind,
+            worker_id=engine.worker_id,
+            instance_id=instance_id,
+            attempt_id=new_id(),
+            ttl_us=engine.ttl_us,
+            versions=versions,
+            served_no=served_no,
+            waits=waits,
+            starts=starts,
+        ),
     )
-    attempt_id = receipt.result["attempt_id"]
-    yield owned.coordinator.commit(RequestStart(command_id=new_id(), attempt_id=attempt_id, **base))
-    yield owned.coordinator.commit(ReportAttemptEvent(command_id=new_id(), attempt_id=attempt_id, **base))
-    owned.attempt_id = attempt_id
-
-
-def _leased(owned: OwnedRun) -> dict[str, Any]:
-    lease = owned.lease
-    return {
-        "space": lease.space,
-        "run_id": lease.run_id,
-        "epoch": lease.epoch,
-        "actor": f"worker:{lease.worker_id}",
-    }
+    taken = receipt.result
+    owned = own(engine, serde, taken["thread_id"], graph, taken)
+    if taken["started"] and receipt.rows:
+        (owned.row,) = receipt.rows
+    return owned, taken
 
 
 def finish(engine: Engine, owned: OwnedRun, value: Any) -> Flow[str]:
@@ -293,14 +355,12 @@ def fail(engine: Engine, owned: OwnedRun, code: str, summary: str) -> Flow[str]:
 
 def fail_attempt(engine: Engine, owned: OwnedRun, error: BaseException) -> Flow[str]:
     """End the attempt as failed: its run is attempted again as its policy says, or has failed; return its status."""
-    code, said, repeatable = type(error).__name__, said_by(error), True
-    if isinstance(error, RuntimePersistError):
-        code, said, repeatable = error.code, error.message, error.kind not in _ALWAYS_THE_SAME
+    code, summary, repeatable = failure(error)
     engine.heartbeats.remove(owned)
     receipt: CommitReceipt = yield owned.coordinator.commit(
         FailAttempt(
             error_code=code,
-            error_summary=storable(redacted(said), limits.ERROR_TEXT_CHARS_MAX),
+            error_summary=summary,
             repeatable=repeatable,
             chance=random.random(),  # noqa: S311 (spreads retries)
             **_ending(engine, owned),
@@ -309,10 +369,24 @@ def fail_attempt(engine: Engine, owned: OwnedRun, error: BaseException) -> Flow[
     return str(receipt.result["status"])
 
 
+def failure(error: BaseException) -> tuple[str, str, bool]:
+    """Return what is stored of an error: its code, a summary, and whether a further attempt could end differently."""
+    code, said, repeatable = type(error).__name__, said_by(error), True
+    if isinstance(error, RuntimePersistError):
+        full = isinstance(error, DatabaseUnavailable)  # a disk that was full, a file that was away: not for ever
+        code, said, repeatable = error.code, error.message, full or error.kind not in _ALWAYS_THE_SAME
+    return code, storable(redacted(said), limits.ERROR_TEXT_CHARS_MAX), repeatable
+
+
+def is_of_the_database(error: BaseException | None) -> bool:
+    """Return whether it is the database that could not be used: that says nothing about the run it came to."""
+    return isinstance(error, StoreBusy | ConnectionLost | OutcomeUnknown | DatabaseUnavailable)
+
+
 def give_back(engine: Engine, owned: OwnedRun) -> Flow[str]:
     """Release a claim that nothing was started under; the run waits for the next claim as it did for this one."""
     engine.heartbeats.remove(owned)
-    receipt: CommitReceipt = yield owned.coordinator.commit(ReleaseClaim(command_id=new_id(), **_leased(owned)))
+    receipt: CommitReceipt = yield owned.coordinator.commit(ReleaseClaim(command_id=new_id(), **leased(owned)))
     return str(receipt.result["status"])
 
 
@@ -332,7 +406,8 @@ def wait_for_person(engine: Engine, owned: OwnedRun, reason: str, question: Any)
             question=data,
             owner=engine.owner,
             blobs=blobs,
-            **_leased(owned),
+            ends_domains=owned.ends_domains,
+            **leased(owned),
         ),
     )
     return str(receipt.result["status"])
@@ -342,7 +417,7 @@ def drain(engine: Engine, owned: OwnedRun) -> Flow[str]:
     """Queue the run again at its last checkpoint, and release the lease."""
     engine.heartbeats.remove(owned)
     receipt: CommitReceipt = yield owned.coordinator.commit(
-        YieldAttempt(command_id=new_id(), reason="drain", **_leased(owned)),
+        YieldAttempt(command_id=new_id(), reason="drain", ends_domains=owned.ends_domains, **leased(owned)),
     )
     return str(receipt.result["status"])
 
@@ -354,6 +429,7 @@ def _ending(engine: Engine, owned: OwnedRun) -> dict[str, Any]:
         "run_id": lease.run_id,
         "epoch": lease.epoch,
         "actor": f"worker:{lease.worker_id}",
+        "ends_domains": owned.ends_domains,
         **thread_of(engine, lease.thread_id),
     }
 

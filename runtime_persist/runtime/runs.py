@@ -1,42 +1,40 @@
-"""Runs: start, look, wait, cancel, answer."""
+"""Runs: start, look, wait; what a person does about a run is in :mod:`control`."""
 
 from __future__ import annotations
 
-import threading
+import math
 import time
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from runtime_persist.commands.move_to_front import MoveToFront
-from runtime_persist.commands.request_stop import RequestStop
-from runtime_persist.engine import Engine, Flow, arun, ownership, run
-from runtime_persist.errors import (
-    InvalidInput,
-    NothingToClaim,
-    ResultPending,
-    RunCancelled,
-    RunFailed,
-    RunNotFound,
-)
-from runtime_persist.model.ids import new_id, thread_id_of
+from runtime_persist.engine import Flow, arun, ownership, run
+from runtime_persist.engine.notifications import of_run
+from runtime_persist.errors import InvalidInput, ResultPending, RunCancelled, RunFailed
+from runtime_persist.model.ids import thread_id_of
 from runtime_persist.model.records import RunRecord
-from runtime_persist.model.shown import shown_status
 from runtime_persist.model.states import FINAL_RUN, RunStatus
 from runtime_persist.queries import runs as run_queries
-from runtime_persist.runtime import answering, queueing
+from runtime_persist.runtime import queueing
+from runtime_persist.runtime.control import Controls, Questions
+from runtime_persist.runtime.domains import Domains
+from runtime_persist.runtime.events import Pauses
+from runtime_persist.runtime.following import Following
+from runtime_persist.runtime.queueing import Terms
+from runtime_persist.runtime.recovering import Recovery
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
     from datetime import timedelta
 
-    from langgraph.checkpoint.serde.base import SerializerProtocol
-
+    from runtime_persist.adapters.workflow import WorkflowCheckpointAdapter
+    from runtime_persist.engine.notifications import Watch
+    from runtime_persist.model.budgets import Budget
+    from runtime_persist.model.records import EventRecord
     from runtime_persist.model.retry import RetryPolicy
+    from runtime_persist.model.streams import StreamChunk
     from runtime_persist.plan import Row
 
 Records = list[RunRecord]
 
-_FIRST_LOOK_SECONDS = 0.02
 _LONGEST_LOOK_SECONDS = 0.5
 
 
@@ -87,15 +85,50 @@ class Run:
         """Do :meth:`now` from an event loop."""
         return await self._runs.anow(self.run_id)
 
+    def questions(self) -> Questions:
+        """Return what the run asks a person; see :meth:`Runs.questions`."""
+        return self._runs.questions(self.run_id)
 
-class Runs:
+    async def aquestions(self) -> Questions:
+        """Do :meth:`questions` from an event loop."""
+        return await self._runs.aquestions(self.run_id)
+
+    def resume(self, value: Any = None, **said: Any) -> str:
+        """Answer what the run asks; see :meth:`Runs.resume`."""
+        return self._runs.resume(self.run_id, value, **said)
+
+    async def aresume(self, value: Any = None, **said: Any) -> str:
+        """Do :meth:`resume` from an event loop."""
+        return await self._runs.aresume(self.run_id, value, **said)
+
+    def events(self, after: int = 0, *, wait: bool = False) -> Iterator[EventRecord]:
+        """Yield the run's events; see :meth:`Runs.events`."""
+        return self._runs.events(self.run_id, after=after, wait=wait)
+
+    def aevents(self, after: int = 0, *, wait: bool = False) -> AsyncIterator[EventRecord]:
+        """Do :meth:`events` on an event loop."""
+        return self._runs.aevents(self.run_id, after=after, wait=wait)
+
+    def stream(self, stream_mode: str | Sequence[str] = "updates", *, subgraphs: bool = False) -> Iterator[StreamChunk]:
+        """Yield the run's live stream; see :meth:`Runs.stream`."""
+        return self._runs.stream(self.run_id, stream_mode, subgraphs=subgraphs)
+
+    def astream(
+        self, stream_mode: str | Sequence[str] = "updates", *, subgraphs: bool = False
+    ) -> AsyncIterator[StreamChunk]:
+        """Do :meth:`stream` on an event loop."""
+        return self._runs.astream(self.run_id, stream_mode, subgraphs=subgraphs)
+
+
+class Runs(Controls[Run], Domains, Following, Recovery):
     """The runs of a space. Every method has an ``a``-prefixed twin for event loops."""
 
-    def __init__(self, engine: Engine, serde: SerializerProtocol, versions: Mapping[str, str]) -> None:
+    def __init__(self, saver: WorkflowCheckpointAdapter, versions: Mapping[str, str]) -> None:
         """Use ``runtime.runs``; ``versions`` are those of the graphs bound in this process."""
-        self._engine = engine
+        self._saver = saver
+        self._engine = saver.engine
+        self._serde = saver.serde
         self._versions = versions
-        self._serde = serde
 
     def start(
         self,
@@ -106,6 +139,11 @@ class Runs:
         idempotency_key: str | None = None,
         deadline: float | timedelta | None = None,
         retry: RetryPolicy | None = None,
+        on_busy: str = "enqueue",
+        checkpoint_id: str | None = None,
+        priority: int = 0,
+        scope: str | None = None,
+        budget: Budget | None = None,
     ) -> Run:
         """Queue a run for a worker and return a handle on it.
 
@@ -117,15 +155,38 @@ class Runs:
             deadline: seconds after which it is stopped, counted by the database's clock from its start; it ends
                 ``timed_out`` wherever it stands then (None: never).
             retry: how often it is attempted when it fails (None: as its graph was registered).
+            on_busy: what it does when its thread has open runs. ``enqueue``: it waits for them. ``reject``: it is not
+                started. ``interrupt``: they are stopped, and it goes on from what they committed. ``rollback``: they
+                are stopped, and the thread goes back to where the oldest of them began, as if they had not been (what
+                they did outside stays in the journal). A run that is executed ends when it has stopped, and the new
+                one waits for that; all of it is decided in the transaction that starts the new one.
+            checkpoint_id: begin at this checkpoint of the thread's root graph instead of the latest: a fork in the
+                same thread, as LangGraph makes it.
+            priority: the higher goes first.
+            scope: what at most one run is active in at a time (None: its thread).
+            budget: what its calls may take, over all attempts (None: any amount).
 
         Raises:
-            InvalidInput: a deadline that cannot be meant.
+            InvalidInput: a deadline, a policy or a priority that cannot be meant; a checkpoint without its thread.
+            ThreadBusy: the thread has an open run, and ``reject`` was asked for.
+            CheckpointNotFound: the thread has no such checkpoint, or a rollback finds where it goes back to pruned.
             UnknownGraph: no process of this space ever registered that name; nothing was written.
             IdempotencyMismatch: the key was used for another request.
             InvalidThreadId: the thread id cannot be used.
 
         """
-        return run(self._start(graph, input, thread_id, idempotency_key, deadline, retry))
+        terms = Terms(
+            thread_id=thread_id,
+            key=idempotency_key,
+            deadline=deadline,
+            retry=retry,
+            on_busy=on_busy,
+            checkpoint_id=checkpoint_id,
+            priority=priority,
+            scope=scope,
+            budget=budget,
+        )
+        return run(self._start(graph, input, terms))
 
     async def astart(
         self,
@@ -136,9 +197,25 @@ class Runs:
         idempotency_key: str | None = None,
         deadline: float | timedelta | None = None,
         retry: RetryPolicy | None = None,
+        on_busy: str = "enqueue",
+        checkpoint_id: str | None = None,
+        priority: int = 0,
+        scope: str | None = None,
+        budget: Budget | None = None,
     ) -> Run:
         """Do :meth:`start` from an event loop."""
-        return await arun(self._start(graph, input, thread_id, idempotency_key, deadline, retry))
+        terms = Terms(
+            thread_id=thread_id,
+            key=idempotency_key,
+            deadline=deadline,
+            retry=retry,
+            on_busy=on_busy,
+            checkpoint_id=checkpoint_id,
+            priority=priority,
+            scope=scope,
+            budget=budget,
+        )
+        return await arun(self._start(graph, input, terms))
 
     def get(self, run_id: str) -> RunRecord:
         """Return a run as it is now (raises RunNotFound)."""
@@ -148,45 +225,17 @@ class Runs:
         """Do :meth:`get` from an event loop."""
         return await arun(self._get(run_id))
 
-    def list(self, *, thread_id: str | None = None, limit: int = 50) -> Records:
-        """Return the newest runs, of one thread or of all; at most ``limit``."""
-        return run(self._list(thread_id, limit))
+    def list(self, *, thread_id: str | None = None, limit: int = 50, before: str | None = None) -> Records:
+        """Return the newest runs, of one thread or of all; at most ``limit``.
 
-    async def alist(self, *, thread_id: str | None = None, limit: int = 50) -> Records:
+        ``before``: only those that were started before the run of this id: the next page, when it is the last run of
+        the one before.
+        """
+        return run(self._list(thread_id, limit, before))
+
+    async def alist(self, *, thread_id: str | None = None, limit: int = 50, before: str | None = None) -> Records:
         """Do :meth:`list` from an event loop."""
-        return await arun(self._list(thread_id, limit))
-
-    def cancel(self, run_id: str) -> str:
-        """Ask for a run to stop and return its status now.
-
-        A queued or waiting run ends at once. A running one takes no new work; results of work in flight are still
-        accepted, and it ends when it has stopped. One whose lease ran out is taken over, only to end it.
-
-        Raises:
-            RunNotFound: there is no such run.
-
-        """
-        return run(self._cancel(run_id))
-
-    async def acancel(self, run_id: str) -> str:
-        """Do :meth:`cancel` from an event loop."""
-        return await arun(self._cancel(run_id))
-
-    def now(self, run_id: str) -> str:
-        """Move a queued run to the front of the queue, or end a run's wait for its retry; return its status.
-
-        It still waits for a free slot, and for older open runs of its thread.
-
-        Raises:
-            RunNotFound: there is no such run.
-            IllegalTransition: it waits for no worker.
-
-        """
-        return run(self._now(run_id))
-
-    async def anow(self, run_id: str) -> str:
-        """Do :meth:`now` from an event loop."""
-        return await arun(self._now(run_id))
+        return await arun(self._list(thread_id, limit, before))
 
     def result(self, run_id: str, *, timeout: float | None = None) -> Any:
         """Wait for a run's result.
@@ -207,46 +256,6 @@ class Runs:
         """Do :meth:`result` from an event loop."""
         return await arun(self._result(run_id, timeout))
 
-    def question(self, run_id: str) -> Any:
-        """Return why a run waits for a person, None when it does not."""
-        return run(self._question(run_id))
-
-    async def aquestion(self, run_id: str) -> Any:
-        """Do :meth:`question` from an event loop."""
-        return await arun(self._question(run_id))
-
-    def answer(self, run_id: str, command: Any) -> str:
-        """Answer a waiting run with a LangGraph ``Command(resume=…)``; it is queued and a worker resumes it.
-
-        Raises:
-            IllegalTransition: the run is not waiting.
-
-        """
-        return run(self._answer(run_id, command))
-
-    async def aanswer(self, run_id: str, command: Any) -> str:
-        """Do :meth:`answer` from an event loop."""
-        return await arun(self._answer(run_id, command))
-
-    def resolve(self, operation_id: str, *, happened: bool, result: Any = None) -> str:
-        """Say what became of an operation whose outcome is unknown; the waiting run is queued.
-
-        Args:
-            operation_id: from the question.
-            happened: True: it counts as succeeded with ``result``; False: it did not happen, and the resumed run
-                calls it again with the same idempotency key.
-            result: what the call would have returned.
-
-        Raises:
-            OperationNotFound, IllegalTransition: nothing to settle.
-
-        """
-        return run(answering.resolve(self._engine, self._serde, operation_id, happened=happened, result=result))
-
-    async def aresolve(self, operation_id: str, *, happened: bool, result: Any = None) -> str:
-        """Do :meth:`resolve` from an event loop."""
-        return await arun(answering.resolve(self._engine, self._serde, operation_id, happened=happened, result=result))
-
     def handle(self, run_id: str) -> Run:
         """Return a handle on a run that exists (raises RunNotFound)."""
         found = self.get(run_id)
@@ -254,34 +263,16 @@ class Runs:
 
     # --- one implementation for both --------------------------------------------------------------------------------
 
-    def _start(
-        self,
-        graph: str,
-        given: Any,
-        thread_id: str | None,
-        key: str | None,
-        deadline: float | timedelta | None,
-        retry: RetryPolicy | None,
-    ) -> Flow[Run]:
-        said: Any = {"thread_id": thread_id, "key": key, "deadline": deadline, "retry": retry}
-        made = yield from queueing.queue(self._engine, self._serde, graph, given, versions=self._versions, **said)
-        return Run(self, *made)
+    def _start(self, graph: str, given: Any, terms: Terms) -> Flow[Run]:
+        return self._handle(*(yield from queueing.start(self._saver, graph, given, terms, self._versions)))
 
-    def _row(self, run_id: str) -> Flow[Row]:
-        engine = self._engine
-        row: Row | None = yield engine.coordinator.read(
-            "read_run",
-            lambda: run_queries.run(engine.space, run_id),
-        )
-        if row is None:
-            msg = f"there is no run {run_id!r} in space {engine.space!r}"
-            raise RunNotFound(msg, run_id=run_id)
-        return row
+    def _handle(self, run_id: str, thread_id: str) -> Run:
+        return Run(self, run_id, thread_id)
 
     def _get(self, run_id: str) -> Flow[RunRecord]:
         return RunRecord.of((yield from self._row(run_id)))
 
-    def _list(self, thread_id: str | None, limit: int) -> Flow[Records]:
+    def _list(self, thread_id: str | None, limit: int, before: str | None) -> Flow[Records]:
         if limit < 0:
             msg = f"limit must not be negative, got {limit}"
             raise InvalidInput(msg, limit=limit)
@@ -289,51 +280,33 @@ class Runs:
         thread = None if thread_id is None else thread_id_of(thread_id)
         rows = yield engine.coordinator.read(
             "list_runs",
-            lambda: run_queries.listing(engine.space, thread, limit),
+            lambda: run_queries.listing(engine.space, thread, limit, before),
         )
         return [RunRecord.of(row) for row in rows]
 
-    def _cancel(self, run_id: str) -> Flow[str]:
-        engine = self._engine
-        receipt = yield engine.coordinator.commit(
-            RequestStop(space=engine.space, command_id=new_id(), actor="user", run_id=run_id),
-        )
-        row = yield from self._row(run_id)
-        if shown_status(row, row["now_us"]) != "unknown":
-            return str(receipt.result["status"])
-        # Its holder is gone, so nobody would ever end it: take it over, only to end it.
-        try:
-            owned, _ = yield from ownership.claim(engine, self._serde, row)
-        except NothingToClaim:
-            return str((yield from self._row(run_id))["status"])
-        return (yield from ownership.cancel(engine, owned, row["stop_reason"] or "cancel"))
-
-    def _now(self, run_id: str) -> Flow[str]:
-        engine = self._engine
-        receipt = yield engine.coordinator.commit(
-            MoveToFront(space=engine.space, command_id=new_id(), actor="user", run_id=run_id),
-        )
-        return str(receipt.result["status"])
-
-    def _answer(self, run_id: str, command: Any) -> Flow[str]:
-        row = yield from self._row(run_id)
-        return (yield from answering.answer(self._engine, self._serde, row, command))
-
     def _result(self, run_id: str, timeout: float | None) -> Flow[Any]:
-        deadline = None if timeout is None else time.monotonic() + timeout
-        pause = _FIRST_LOOK_SECONDS
+        row = yield from self._row(run_id)
+        if RunStatus(row["status"]) in FINAL_RUN:
+            return (yield from self._final(row))
+        with self._engine.notifications.watch(of_run(run_id)) as watch:
+            row = yield from self._ended(run_id, watch, timeout)
+        if RunStatus(row["status"]) in FINAL_RUN:
+            return (yield from self._final(row))
+        record = RunRecord.of(row)
+        asks = yield from self._asked(row)
+        msg = f"run {run_id} has no result yet: it is {record.shown}" + (f"; it asks {asks}" if asks else "")
+        raise ResultPending(msg, run_id=run_id, status=row["status"], question=asks)
+
+    def _ended(self, run_id: str, watch: Watch, timeout: float | None) -> Flow[Row]:
+        """Return the run's row when it is final, or when the time is over."""
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        pauses = Pauses(_LONGEST_LOOK_SECONDS)
         while True:
             row = yield from self._row(run_id)
-            if RunStatus(row["status"]) in FINAL_RUN:
-                return (yield from self._final(row))
-            left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
-                record = RunRecord.of(row)
-                asks = yield from self._asked(row)
-                msg = f"run {run_id} has no result yet: it is {record.shown}" + (f"; it asks {asks}" if asks else "")
-                raise ResultPending(msg, run_id=run_id, status=row["status"], question=asks)
-            yield _after(pause if left is None else min(pause, left))
-            pause = min(pause * 1.5, _LONGEST_LOOK_SECONDS)
+            left = deadline - time.monotonic()
+            if RunStatus(row["status"]) in FINAL_RUN or left <= 0:
+                return row
+            yield watch.next(min(pauses.after(found=False), left))
 
     def _final(self, row: Row) -> Flow[Any]:
         run_id, status = row["run_id"], RunStatus(row["status"])
@@ -351,21 +324,3 @@ class Runs:
             raise RunCancelled(msg, run_id=run_id, stop_reason=row["stop_reason"])
         msg = f"run {run_id} {status.value}: {row['error_code']}: {row['error_summary']}"
         raise RunFailed(msg, run_id=run_id, error_code=row["error_code"])
-
-    def _asked(self, row: Row) -> Flow[Any]:
-        if row["question"] is None:
-            return None
-        where = f"the question of run {row['run_id']}"
-        return (yield from ownership.decode(self._engine, self._serde, row["question"], where))
-
-    def _question(self, run_id: str) -> Flow[Any]:
-        return (yield from self._asked((yield from self._row(run_id))))
-
-
-def _after(seconds: float) -> Future[None]:
-    """Return a future that is done after some seconds (a waiting flow must not block an event loop)."""
-    future: Future[None] = Future()
-    timer = threading.Timer(seconds, future.set_result, (None,))
-    timer.daemon = True
-    timer.start()
-    return future

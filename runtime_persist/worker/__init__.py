@@ -3,6 +3,19 @@
 from __future__ import annotations
 
 from runtime_persist.worker.loop import Worker
+from runtime_persist.worker.recovering import recover
 from runtime_persist.worker.registry import RegisteredGraph, load_attribute, load_registry
+from runtime_persist.worker.runtimes import AttemptRuntime, Dispatch, Life, Sighting, SubprocessRuntime
 
-__all__ = ["RegisteredGraph", "Worker", "load_attribute", "load_registry"]
+__all__ = [
+    "AttemptRuntime",
+    "Dispatch",
+    "Life",
+    "RegisteredGraph",
+    "Sighting",
+    "SubprocessRuntime",
+    "Worker",
+    "load_attribute",
+    "load_registry",
+    "recover",
+]

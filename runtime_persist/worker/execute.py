@@ -1,24 +1,29 @@
-"""How a worker executes a claimed run: activate, start fence, graph, end. One event loop a run, on its own thread."""
+"""How a worker executes a claimed run: activate, start fence, graph, end. Each run has a thread of its own."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
+import time
 from typing import TYPE_CHECKING, Any
 
 from langgraph.runtime import RunControl
 
-from runtime_persist.adapters.workflow.execution import Execution, reentry
-from runtime_persist.engine import Flow, OwnedRun, arun, ownership
-from runtime_persist.errors import Fenced, LeaseExpired, RuntimePersistError
+from runtime_persist.engine import Flow, OwnedRun, dispatch, domains, ownership, run
+from runtime_persist.errors import LeaseExpired, RunStopping, RuntimePersistError
+from runtime_persist.recovery.rules import Act
+from runtime_persist.recovery.runs import steps
+from runtime_persist.worker import workspaces
+from runtime_persist.worker.reconciling import reconciled
 from runtime_persist.worker.registry import Served, look_up
+from runtime_persist.worker.runtimes import Asked, Dispatch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from runtime_persist.runtime import Runtime
+    from runtime_persist.worker.runtimes import Runtimes
 
 _CRASH_LOOP = "crash_loop"
+_SHUTDOWN = "shutdown"
 
 
 class Task:
@@ -26,6 +31,7 @@ class Task:
 
     Attributes:
         owned: the run.
+        began_at: monotonic seconds of its claim.
         control: asks its graph to stop at its next step.
 
     """
@@ -37,20 +43,29 @@ class Task:
         taken: Mapping[str, Any],
         graphs: Mapping[str, Served],
         stop_grace_seconds: float,
+        runtimes: Runtimes,
     ) -> None:
-        """Execute ``owned``, which was claimed with the answer ``taken``."""
+        """Execute ``owned``, which was claimed with the answer ``taken``, in the runtime that its graph names."""
+        self._runtimes = runtimes
+        self._attempt: Dispatch | None = None
         self._runtime = runtime
         self._graphs = graphs
         self._taken = taken
         self._stop_grace_seconds = stop_grace_seconds
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._graph_runs: asyncio.Task[Any] | None = None
         self.owned = owned
+        self.began_at = time.monotonic()
         self.control = RunControl()
+
+    @property
+    def dispatched(self) -> bool:
+        """Return whether an attempt was handed to the runtime."""
+        return self._attempt is not None
 
     def drain(self) -> None:
         """Ask the graph to stop at its next step; the run is queued again."""
-        self.control.request_drain("shutdown")
+        self.control.request_drain(_SHUTDOWN)
+        if self._attempt is not None:
+            self._attempt.inbox.put(Asked("drain", _SHUTDOWN))
 
     def abandon(self) -> None:
         """Let go of the run where it stands: nothing of it is written any more, and its lease runs out."""
@@ -61,59 +76,59 @@ class Task:
     def run(self) -> BaseException | None:
         """Execute the run to its end on this thread; return what went wrong, None when nothing did."""
         try:
-            asyncio.run(self._main())
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 (settled; the worker reports it)
+            if not run(self._ended_without_running()):
+                self._execute()
+        except BaseException as error:  # noqa: BLE001 (settled; the worker reports it)
             return self.owned.error or error
         finally:
             self._runtime.engine.heartbeats.remove(self.owned)
         return None
 
-    async def _main(self) -> None:
-        if await arun(self._ended_without_running()):
-            return
-        await arun(ownership.activate(self.owned))
-        call = await arun(self._enter())
-        self._loop = asyncio.get_running_loop()
-        self._graph_runs = asyncio.current_task()
-        self.owned.on_stop(self._stopped)
+    def _execute(self) -> None:
+        started = bool(self._taken.get("started"))
+        if not started:
+            run(dispatch.activate_lease(self.owned))
+        served = run(self._served())
+        run(self._prepared(served))
+        attempt = Dispatch(
+            self._runtime, self.owned, served, self.control, self._stop_grace_seconds, is_started=started
+        )
+        self._attempt = attempt
+        if self.control.drain_requested:  # before there was an attempt to be told
+            attempt.inbox.put(Asked("drain", _SHUTDOWN))
         try:
-            output = await call.graph.ainvoke(call.input, call.config, control=call.control)
-            self._graph_runs = None
-            state = await call.graph.aget_state(call.state_config)
-            await arun(call.concluded(output, state))
-        except BaseException as error:  # noqa: BLE001 (settled, then raised)
-            self._graph_runs = None
-            settled = await arun(call.broken(error))
-            raise settled from (settled.__cause__ if settled is error else error)
+            self._runtimes.of(served).execute(attempt)
+        finally:
+            workspaces.put_away(self.owned, served)
 
-    def _stopped(self, reason: str) -> None:
-        """Cancel the node code: at once when the lease is lost (nothing it does counts), after a while at a deadline.
-
-        A graph that is asked to drain stops at its next step, but a node may wait for something that never comes.
-        """
-        loop = self._loop
-        if loop is None:
-            return
-        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile: there is nothing left to cancel
-            if self.owned.error is not None:
-                loop.call_soon_threadsafe(self._cancel)
-            elif reason == "deadline":
-                loop.call_soon_threadsafe(loop.call_later, self._stop_grace_seconds, self._cancel)
-
-    def _cancel(self) -> None:
-        if self._graph_runs is not None:
-            self._graph_runs.cancel()
-
-    def _enter(self) -> Flow[Execution]:
-        """Return the execution; a run that cannot even be entered has failed."""
+    def _prepared(self, served: Served) -> Flow[None]:
         try:
-            graph = look_up(self._graphs, self.owned.graph).graph
-            return (yield from reentry(self._runtime.checkpointer, self.owned, graph, {}, self.control))
-        except Fenced as error:
-            raise self.owned.fail(error) from error
+            yield from workspaces.prepare(self._runtime.engine, self.owned, served)
         except RuntimePersistError as error:
-            yield from ownership.fail_attempt(self._runtime.engine, self.owned, error)
+            if not ownership.is_of_the_database(error):
+                yield from ownership.fail(self._runtime.engine, self.owned, error.code, error.message)
             raise
+
+    def _served(self) -> Flow[Served]:
+        try:
+            return look_up(self._graphs, self.owned.graph)
+        except RuntimePersistError as error:
+            yield from ownership.fail(self._runtime.engine, self.owned, error.code, error.message)
+            raise
+
+    def _ended_by(self, act: Act) -> Flow[bool]:
+        """Do a step that the recovery table puts before an attempt; return whether the run has ended with it."""
+        engine, owned = self._runtime.engine, self.owned
+        if act is Act.REVOKE:
+            yield from domains.recover(engine, owned)
+        elif act is Act.ASK_RUNTIME:
+            return (yield from reconciled(engine, owned, self._runtimes))
+        elif act is Act.END:
+            yield from ownership.cancel(engine, owned, self._taken["stop_reason"] or "stop")
+        elif act is Act.GIVE_UP:
+            text = "its workers crashed too often in a row without a new checkpoint or operation"
+            yield from ownership.fail(engine, owned, _CRASH_LOOP, text)
+        return act in {Act.END, Act.GIVE_UP}
 
     def _ended_without_running(self) -> Flow[bool]:
         """End a run that is being stopped, or that crashes its workers again and again, without running it.
@@ -122,16 +137,25 @@ class Task:
         """
         engine, owned = self._runtime.engine, self.owned
         try:
-            if self._taken["control"] != "open":
-                yield from ownership.cancel(engine, owned, self._taken["stop_reason"] or "stop")
-                return True
-            if self._taken["crash_loop"]:
-                text = "its workers crashed too often in a row without a new checkpoint or operation"
-                yield from ownership.fail(engine, owned, _CRASH_LOOP, text)
-                return True
+            if self._taken.get("started"):  # by its claim: nothing had to be done before
+                return (yield from self._drained())
+            for act in steps(self._taken):
+                if (yield from self._ended_by(act)):
+                    return True
             if self.control.drain_requested:
                 yield from ownership.give_back(engine, owned)
                 return True
         except RuntimePersistError as error:
             raise owned.fail(error) from error
         return False
+
+    def _drained(self) -> Flow[bool]:
+        """Queue a run again whose attempt is started and not executed yet, when the worker was told to end."""
+        engine, owned = self._runtime.engine, self.owned
+        if not self.control.drain_requested:
+            return False
+        try:
+            yield from ownership.drain(engine, owned)
+        except RunStopping:
+            yield from ownership.cancel(engine, owned, "stop")
+        return True

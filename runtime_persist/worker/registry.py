@@ -7,15 +7,18 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langgraph.pregel import Pregel
 
 from runtime_persist.adapters.workflow.definition import version_of
 from runtime_persist.errors import InvalidInput, UnknownGraph
 from runtime_persist.model.retry import NO_RETRY, RetryPolicy
-from runtime_persist.queries.runs import ANY_VERSION
+from runtime_persist.queries.claiming import ANY_VERSION
 from runtime_persist.runtime.facade import checked_version
+
+if TYPE_CHECKING:
+    from runtime_persist.model.workspace import Workspace
 
 Graph = Pregel[Any, Any, Any, Any]
 
@@ -30,6 +33,11 @@ class RegisteredGraph:
             version it was started with; workers without that version leave it alone.
         compatible_with: older versions whose open runs this graph may finish, or ``["*"]``: all.
         retry: how often its runs are attempted, unless ``runs.start`` says so (None: once).
+        max_concurrency: how many of its runs may be active at the same time, over all workers and callers
+            (``math.inf``: any number; None: as it was registered before, at first any number).
+        workspace: the directory its attempts work in (None: as it was registered before; at first none).
+        runtime: name of what executes its attempts (``inprocess``, ``subprocess``, or one of your own; None: the
+            worker's default).
 
     """
 
@@ -37,6 +45,9 @@ class RegisteredGraph:
     version: str | None = None
     compatible_with: Collection[str] = ()
     retry: RetryPolicy | None = None
+    max_concurrency: float | None = None
+    workspace: Workspace | None = None
+    runtime: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +59,9 @@ class Served:
         version: of its definition.
         versions: those whose runs it finishes, its own included; ``*`` stands for all.
         retry: how often its runs are attempted.
+        max_concurrency: how many of its runs may be active at the same time (None: as registered before).
+        workspace: the directory its attempts work in (None: as registered before).
+        runtime: what executes its attempts (None: the worker's default).
 
     """
 
@@ -55,6 +69,9 @@ class Served:
     version: str
     versions: frozenset[str]
     retry: RetryPolicy
+    max_concurrency: float | None
+    workspace: Workspace | None
+    runtime: str | None
 
     @property
     def claims(self) -> tuple[str, ...] | None:
@@ -74,7 +91,15 @@ def serve(name: str, given: Servable) -> Served:
     if isinstance(accepted, str) or not all(isinstance(one, str) for one in accepted):
         msg = f"graph {name!r}: compatible_with is a list of versions, not {accepted!r}"
         raise InvalidInput(msg, name=name)
-    return Served(graph, version, frozenset({version, *accepted}), registered.retry or NO_RETRY)
+    return Served(
+        graph,
+        version,
+        frozenset({version, *accepted}),
+        registered.retry or NO_RETRY,
+        registered.max_concurrency,
+        registered.workspace,
+        registered.runtime,
+    )
 
 
 def load_registry(reference: str) -> dict[str, Graph | RegisteredGraph]:
