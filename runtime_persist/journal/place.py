@@ -1,9 +1,7 @@
-"""Where an operation is called: inside which run, task and try, and the n-th of its name."""
+"""Where an operation is called: inside which run, task and try."""
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +12,6 @@ from runtime_persist.errors import OperationNeedsRun, OperationUnsupported
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_TASKS_REMEMBERED = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +35,25 @@ class Place:
     node_attempt: int
     scratch: Any
 
-    def ordinal(self, name: str) -> str:
-        """Return the position of this call among the task's calls of that name: ``#0``, ``#1`` …."""
-        with _lock:
-            tasks = self.owned.scratch
-            key = (self.checkpoint_ns, id(self.scratch), self.node_attempt)
-            # The scratchpad itself is kept beside its counter: its id must not be reused while it counts.
-            _, counter = tasks.setdefault(key, (self.scratch, Counter()))
-            tasks.move_to_end(key)
-            while len(tasks) > _TASKS_REMEMBERED:
-                tasks.popitem(last=False)
-            found: int = counter[name]
-            counter[name] += 1
-        return f"#{found}"
 
+def current_run(what: str) -> OwnedRun | None:
+    """Return the run whose node is calling, None outside of any graph.
 
-_lock = threading.Lock()
+    Raises:
+        OperationNeedsRun: inside a graph that is not bound to a run.
+
+    """
+    configurable = _configurable()
+    if "__pregel_task_id" not in configurable and "__pregel_read" not in configurable:
+        return None
+    owned = getattr(configurable.get("__pregel_checkpointer"), "owned_run", None)
+    if not isinstance(owned, OwnedRun):
+        msg = (
+            f"{what} was called inside a graph that is not bound to a run, so it cannot be journalled; "
+            "call the graph through runtime.bind(graph)"
+        )
+        raise OperationNeedsRun(msg)
+    return owned
 
 
 def current_place(name: str) -> Place | None:
@@ -65,17 +64,10 @@ def current_place(name: str) -> Place | None:
         OperationUnsupported: the graph runs with durability="exit": nothing is durable before its end.
 
     """
-    config = var_child_runnable_config.get()
-    configurable: Mapping[str, Any] = (config or {}).get("configurable") or {}
-    if "__pregel_task_id" not in configurable and "__pregel_read" not in configurable:
+    owned = current_run(f"operation {name!r}")
+    if owned is None:
         return None
-    owned = getattr(configurable.get("__pregel_checkpointer"), "owned_run", None)
-    if not isinstance(owned, OwnedRun):
-        msg = (
-            f"operation {name!r} was called inside a graph that is not bound to a run, so it cannot be journalled; "
-            "call the graph through runtime.bind(graph)"
-        )
-        raise OperationNeedsRun(msg, name=name)
+    configurable = _configurable()
     if configurable.get("__pregel_durability") == "exit":
         msg = (
             f"operation {name!r} cannot be journalled with durability='exit': no checkpoint is stored before the "
@@ -93,6 +85,10 @@ def current_place(name: str) -> Place | None:
         info.node_attempt,
         configurable.get("__pregel_scratchpad"),
     )
+
+
+def _configurable() -> Mapping[str, Any]:
+    return (var_child_runnable_config.get() or {}).get("configurable") or {}
 
 
 def _namespace(owned: OwnedRun, configurable: Mapping[str, Any]) -> str:

@@ -1,60 +1,43 @@
-"""How a call is journalled: flows over the commands begin_operation, start_attempt and complete_operation."""
+"""How a call is journalled: flows over begin_operation, and what was stored about it before."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from langgraph.errors import GraphBubbleUp
 
 from runtime_persist.commands.begin_operation import BeginOperation, begun_by
-from runtime_persist.commands.complete_operation import CompleteOperation
-from runtime_persist.commands.start_attempt import StartAttempt
-from runtime_persist.engine.payloads import dumped, loaded
-from runtime_persist.errors import (
-    CommandMismatch,
-    InvalidInput,
-    OperationFailed,
-    OperationMismatch,
-    OperationUnknown,
-    OperationUnsupported,
-    RuntimePersistError,
-)
+from runtime_persist.errors import CommandMismatch, InvalidInput, OperationFailed, OperationMismatch
+from runtime_persist.journal import tickets, tries
 from runtime_persist.journal.barrier import check_loop, wait_durable
+from runtime_persist.journal.hiding import Hider
+from runtime_persist.journal.leases import leased
+from runtime_persist.journal.storing import Begun, raised, returned, saved_raw, serialized, stored
 from runtime_persist.model import limits
 from runtime_persist.model.ids import new_id
 from runtime_persist.model.keys import fingerprint
-from runtime_persist.model.payload import PayloadRef
-from runtime_persist.model.states import OperationStatus
-from runtime_persist.model.text import said_by, storable
-from runtime_persist.queries import checkpoints as checkpoint_queries
+from runtime_persist.model.text import storable
 from runtime_persist.queries.operations import OperationKey
+from runtime_persist.recovery import calls
+from runtime_persist.recovery.rules import Act
+from runtime_persist.telemetry import active
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from runtime_persist.coordinator import CommitReceipt
     from runtime_persist.engine import Flow, OwnedRun
     from runtime_persist.journal.place import Place
+    from runtime_persist.model.budgets import Ticket, TicketKind
+    from runtime_persist.recovery.rules import Rule
+
+__all__ = ["Begun", "begin", "raised", "returned", "saved_raw", "spanned"]
 
 _REQUEST_CHARS_MAX = 400
-_UNKNOWN = "OutcomeUnknown"
-_TRY_AGAIN = frozenset({"DidNotHappen", "Interrupted"})
-"""Stored failures that are no answer: a person stated that it did not happen, or LangGraph interrupted the call."""
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """What the journal said: call the function (and how), or here is what it returned before."""
-
-    owned: OwnedRun
-    name: str
-    operation_id: str
-    try_no: int
-    idempotency_key: str
-    call: bool
-    value: Any = None
+_NAMED_CHARS = 100
 
 
 def begin(
@@ -65,11 +48,29 @@ def begin(
     on_unknown: str,
     *,
     blocks: bool,
+    redact: Iterable[str] = (),
+    ticket: Ticket | TicketKind | None = None,
+    hooked: bool = False,
 ) -> Flow[Begun]:
-    """Commit that a call is about to be made, or find what is stored about it; ``blocks`` the caller's thread."""
+    """Commit that a call is about to be made, or find what is stored about it.
+
+    Args:
+        place: where it is made.
+        name: its name.
+        ordinal: its position (:class:`runtime_persist.journal.turns.Turn`), or its key.
+        arguments: what is asked for.
+        on_unknown: ``ask``, ``retry``, ``fail`` or ``reconcile``.
+        blocks: the caller's thread waits meanwhile.
+        redact: names of arguments that are stored as keyed hashes, as secrets are.
+        ticket: what it takes of the run's budget, if that has one.
+        hooked: what it answers, or a person says it did, is raw: whoever called it accepts it.
+
+    """
     owned = place.owned
     owned.check()
-    said = _serialized(owned, name, "arguments", dict(arguments))
+    hider = Hider(redact, lambda value: _hash_of(owned, name, value))
+    shown = hider.arguments(arguments)
+    said = serialized(owned, name, "arguments", shown)
     if blocks and _on_loop_of(owned):
         yield from check_loop(owned, place.checkpoint_id, name)
     yield from wait_durable(owned, place.checkpoint_id, name)
@@ -79,19 +80,26 @@ def begin(
         name=name,
         ordinal=ordinal,
     )
+    _check_size(owned, key)
     command = BeginOperation(
         command_id=new_id(),
         key=key,
         operation_id=new_id(),
         request_fingerprint=fingerprint(said[0].encode(), said[1]),
-        request=_shown(arguments),
+        request=_text_of(shown),
         idempotency_key=_idempotency_key(owned, key),
         on_unknown=on_unknown,
         node_attempt=place.node_attempt,
-        **_leased(owned),
+        hooked=hooked,
+        **leased(owned),
     )
+    needs = tickets.of(owned, ticket)
     try:
-        receipt: CommitReceipt = yield owned.coordinator.commit(command)
+        receipt: CommitReceipt
+        if needs is None:
+            receipt = yield owned.coordinator.commit(command)
+        else:
+            receipt = yield from tickets.begin(owned, command, needs)
     except CommandMismatch as error:
         stored = error.details["stored"]
         msg = (
@@ -99,9 +107,24 @@ def begin(
             f"with {command.request}; calls must come in the same order, or be given a key"
         )
         raise OperationMismatch(msg, name=name, operation_id=stored["operation_id"]) from error
+    row = receipt.result
     if begun_by(command, receipt):
-        return Begun(owned, name, command.operation_id, 1, command.idempotency_key, call=True)
-    return (yield from _again(place, receipt.result, on_unknown))
+        begun = Begun(place, name, command.operation_id, 1, command.idempotency_key, hidden=hider.texts, ticket=needs)
+        return replace(begun, call=True)
+    known = (row["operation_id"], row["try_no"], row["idempotency_key"])
+    begun = Begun(place, name, *known, hidden=hider.texts, ticket=needs)
+    return (yield from _again(begun, row, on_unknown))
+
+
+def _check_size(owned: OwnedRun, key: OperationKey) -> None:
+    """Raise InvalidInput when an operation's identity is longer than what both databases can look up."""
+    size = sum(len(part.encode()) for part in (owned.lease.space, *key.params().values()))
+    if size > limits.IDENTITY_BYTES_MAX:
+        msg = (
+            f"operation {key.name!r:.100} ({key.ordinal!r:.100}) has {size} bytes of identity with its thread and the "
+            f"nodes it is in; at most {limits.IDENTITY_BYTES_MAX} are allowed: shorten its name or key"
+        )
+        raise InvalidInput(msg, name=key.name[:_NAMED_CHARS], size=size)
 
 
 def _on_loop_of(owned: OwnedRun) -> bool:
@@ -112,156 +135,83 @@ def _on_loop_of(owned: OwnedRun) -> bool:
         return False
 
 
-def _again(place: Place, row: Mapping[str, Any], on_unknown: str) -> Flow[Begun]:
-    """Decide about an operation that was begun before."""
-    owned, name = place.owned, row["name"]
-    begun = Begun(owned, name, row["operation_id"], row["try_no"], row["idempotency_key"], call=False)
-    if row["status"] == OperationStatus.SUCCEEDED:
-        value = yield from _result(owned, row)
-        return Begun(
-            owned,
-            name,
-            begun.operation_id,
-            begun.try_no,
-            begun.idempotency_key,
-            call=False,
-            value=value,
-        )
-    if row["status"] == OperationStatus.FAILED:
-        if _replay_failure(place, row):
-            msg = f"operation {name!r} failed: {row['error_type']}: {row['error_text']}"
-            raise OperationFailed(msg, operation_id=begun.operation_id, error_type=row["error_type"])
-        return (yield from _next_try(place, begun))
-    if on_unknown == "retry":
-        return (yield from _next_try(place, begun))
-    if on_unknown == "fail":
-        text = "a try started and nothing proves what became of it"
-        yield owned.coordinator.commit(
-            CompleteOperation.failed(
-                error_type=_UNKNOWN,
-                error_text=text,
-                outcome=fingerprint(_UNKNOWN.encode()),
-                try_status="unknown",
-                **_completing(begun),
-            ),
-        )
-        msg = f"operation {name!r} failed: {text}"
-        raise OperationFailed(msg, operation_id=begun.operation_id, error_type=_UNKNOWN)
-    msg = (
-        f"operation {name!r} with {row['request']} was started (try {row['try_no']}) and nothing proves what became "
-        f"of it; say what happened: runtime.runs.resolve({begun.operation_id!r}, happened=…)"
-    )
-    raise OperationUnknown(
-        msg,
+def _again(begun: Begun, row: Mapping[str, Any], on_unknown: str) -> Flow[Begun]:
+    """Do what the recovery table says about an operation that was begun before."""
+    rule = calls.rule_of(row, on_unknown, begun.owned.lease.run_id, begun.place.node_attempt)
+    return (yield from _DONE[rule.act](begun, row, rule))
+
+
+def _returns(begun: Begun, row: Mapping[str, Any], _: Rule) -> Flow[Begun]:
+    value = yield from stored(begun, row["result"])
+    if begun.ticket is not None:
+        yield from _settles(begun, row, begun.ticket.took(value))
+    return replace(begun, value=value)
+
+
+def _raises(begun: Begun, row: Mapping[str, Any], _: Rule) -> Flow[Begun]:
+    if begun.ticket is not None:
+        yield from _settles(begun, row, begun.ticket.takes())
+    raise OperationFailed(
+        f"operation {begun.name!r} failed: {row['error_type']}: {row['error_text']}",
         operation_id=begun.operation_id,
-        name=name,
-        request=row["request"],
-        idempotency_key=row["idempotency_key"],
-        try_no=row["try_no"],
-        started_us=row["try_started_us"],
+        error_type=row["error_type"],
+        error_code=row["error_code"],
+        error_text=row["error_text"],
     )
 
 
-def _replay_failure(place: Place, row: Mapping[str, Any]) -> bool:
-    """Return whether a stored failure is the answer to this call.
-
-    It is in the run that saw it (the node may have gone on from it); a later run, or a later try of the node by
-    LangGraph's RetryPolicy, is there to try again. An unknown outcome that was given up stays given up.
-    """
-    if row["error_type"] == _UNKNOWN:
-        return True
-    if row["error_type"] in _TRY_AGAIN:
-        return False
-    same_run = bool(row["run_id"] == place.owned.lease.run_id)
-    return same_run and row["node_attempt"] >= place.node_attempt
+def _settles(begun: Begun, row: Mapping[str, Any], took: dict[str, int]) -> Flow[None]:
+    """Settle the ticket of a call of this run: its process may have died between the outcome and the settlement."""
+    if row["run_id"] == begun.owned.lease.run_id:
+        yield from tickets.settle_again(begun.owned, begun.operation_id, took)
 
 
-def _next_try(place: Place, begun: Begun) -> Flow[Begun]:
-    owned = begun.owned
-    yield owned.coordinator.commit(
-        StartAttempt(
-            command_id=new_id(),
-            operation_id=begun.operation_id,
-            name=begun.name,
-            try_no=begun.try_no + 1,
-            node_attempt=place.node_attempt,
-            **_leased(owned),
-        ),
-    )
-    return Begun(owned, begun.name, begun.operation_id, begun.try_no + 1, begun.idempotency_key, call=True)
+def _accepts(begun: Begun, row: Mapping[str, Any], _: Rule) -> Flow[Begun]:
+    return replace(begun, raw=True, value=(yield from stored(begun, row["raw"])))
 
 
-def returned(begun: Begun, value: Any) -> Flow[Any]:
-    """Commit what a call returned, and return it as a later call would get it."""
-    owned = begun.owned
-    kind, data = _serialized(owned, begun.name, "result", value)
-    writer = owned.content.writer(everything=True)
-    ref = writer.put(kind, data, limits.INLINE_ROW_BYTES_MAX)
-    yield from _commit(
-        begun,
-        CompleteOperation.succeeded(
-            result=ref.encoded(),
-            outcome=fingerprint(kind.encode(), data),
-            owner=writer.owner,
-            blobs=tuple(writer.blobs()),
-            **_completing(begun),
-        ),
-    )
-    # The serializer's own reading of it: the first call and every later one give the same value.
-    return loaded(owned.serde, kind, data, f"the result of operation {begun.name!r}", operation_id=begun.operation_id)
+def _calls_again(begun: Begun, row: Mapping[str, Any], _: Rule) -> Flow[Begun]:
+    return (yield from tries.following(begun, row))
 
 
-def raised(begun: Begun, error: Exception) -> Flow[None]:
-    """Commit that a call raised. The exception is stored as type and text, never pickled."""
-    kind = "Interrupted" if isinstance(error, GraphBubbleUp) else type(error).__qualname__
-    text = _said(error)
-    yield from _commit(
-        begun,
-        CompleteOperation.failed(
-            error_type=kind,
-            error_text=text,
-            outcome=fingerprint(kind.encode(), text.encode()),
-            **_completing(begun),
-        ),
+_DONE: Final[Mapping[Act, Callable[[Begun, Mapping[str, Any], Rule], Flow[Begun]]]] = {
+    Act.RETURN: _returns,
+    Act.RAISE: _raises,
+    Act.ACCEPT: _accepts,
+    Act.START: _calls_again,  # its first try follows none
+    Act.CALL_AGAIN: _calls_again,
+    Act.FAIL: tries.unknown,
+    Act.ASK_OUTSIDE: tries.unknown,
+    Act.ASK_PERSON: tries.unknown,
+}
+"""How the journal does what the table says."""
+
+
+def spanned(begun: Begun) -> AbstractContextManager[None]:
+    """Span the call itself: what it calls belongs to it in a trace."""
+    telemetry = active()
+    if telemetry is None or not telemetry.tracing.heard:
+        return nullcontext()
+    lease = begun.owned.lease
+    return telemetry.tracing.operation(
+        {
+            "operation_name": begun.name,
+            "operation_id": begun.operation_id,
+            "try_no": begun.try_no,
+            "run_id": lease.run_id,
+            "attempt_id": begun.owned.attempt_id,
+            "epoch": lease.epoch,
+        },
+        GraphBubbleUp,
     )
 
 
-def _said(error: Exception) -> str:
-    """Return what an exception says, and its ``code`` when it has one and does not say it."""
-    text = said_by(error)
-    code = getattr(error, "code", None)
-    known = not isinstance(code, str | int) or str(code) in text
-    return storable(text if known else f"{text} (code {code})", limits.ERROR_TEXT_CHARS_MAX)
+def _hash_of(owned: OwnedRun, name: str, value: Any) -> str:
+    kind, data = serialized(owned, name, "hidden argument", value)
+    return owned.coordinator.keys.hidden(kind.encode() + b"\0" + data)
 
 
-def _commit(begun: Begun, command: CompleteOperation) -> Flow[None]:
-    """Commit an outcome; when the lease is gone the run hears of it at once."""
-    try:
-        yield begun.owned.coordinator.commit(command)
-    except RuntimePersistError as error:
-        raise begun.owned.fail(error) from error
-
-
-def _result(owned: OwnedRun, row: Mapping[str, Any]) -> Flow[Any]:
-    ref = PayloadRef.decoded(row["result"])
-    content = owned.content.reader()
-    content.want([ref])
-    if content.missing():
-        space = owned.lease.space
-        yield owned.coordinator.read("read_content", lambda: checkpoint_queries.fill(space, content))
-    where = f"the result of operation {row['name']!r} ({row['operation_id']})"
-    return loaded(owned.serde, ref.type, content.content(ref, where), where, operation_id=row["operation_id"])
-
-
-def _serialized(owned: OwnedRun, name: str, what: str, value: Any) -> tuple[str, bytes]:
-    try:
-        return dumped(owned.serde, value, what, owned.max_value_bytes)
-    except InvalidInput as error:
-        msg = f"the {what} of operation {name!r} cannot be stored: {error.message}"
-        raise OperationUnsupported(msg, **{**error.details, "name": name}) from error
-
-
-def _shown(arguments: Mapping[str, Any]) -> str:
+def _text_of(arguments: Mapping[str, Any]) -> str:
     text = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
     return storable(text, _REQUEST_CHARS_MAX)
 
@@ -270,23 +220,3 @@ def _idempotency_key(owned: OwnedRun, key: OperationKey) -> str:
     """Return a key that depends on the identity alone: the same over tries, runs and takeovers."""
     parts = (key.thread_id, key.checkpoint_ns, key.name, key.ordinal)
     return fingerprint(owned.coordinator.keys.secret, *(part.encode() for part in parts)).hex()
-
-
-def _leased(owned: OwnedRun) -> dict[str, Any]:
-    lease = owned.lease
-    return {
-        "space": lease.space,
-        "run_id": lease.run_id,
-        "epoch": lease.epoch,
-        "actor": f"worker:{lease.worker_id}",
-    }
-
-
-def _completing(begun: Begun) -> dict[str, Any]:
-    return {
-        "command_id": new_id(),
-        "operation_id": begun.operation_id,
-        "name": begun.name,
-        "try_no": begun.try_no,
-        **_leased(begun.owned),
-    }

@@ -9,13 +9,14 @@ from langchain_core.runnables.config import get_config_list
 from langgraph.runtime import RunControl
 from langgraph.types import Command
 
-from runtime_persist.adapters.workflow import reading, upkeep
+from runtime_persist.adapters.workflow import answers, reading, upkeep
 from runtime_persist.adapters.workflow.bound_state import GraphState
 from runtime_persist.adapters.workflow.execution import Execution, execution, outer_run, reentry
 from runtime_persist.adapters.workflow.starting import answering, start_of
 from runtime_persist.adapters.workflow.turns import Outcome, aoutcomes, in_order, outcomes
 from runtime_persist.engine import Flow, arun, ownership, run
-from runtime_persist.errors import NothingToClaim
+from runtime_persist.errors import InvalidInput, NothingToClaim
+from runtime_persist.model.budgets import Budget
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
@@ -49,11 +50,13 @@ class BoundGraph(GraphState):
         saver: WorkflowCheckpointAdapter,
         name: str,
         version: str | None = None,
+        budget: Budget | None = None,
     ) -> None:
         """Use ``runtime.bind(graph, name=…)``."""
         super().__init__(graph, saver.for_graph(graph))
         self.run_name = name
         self._version = version
+        self._budget = budget
 
     def invoke(
         self,
@@ -68,13 +71,15 @@ class BoundGraph(GraphState):
         Raises:
             ThreadOwned: another run has the thread.
             LeaseLost, LeaseExpired: the run was lost meanwhile; ``invoke(None)`` continues it.
+            BudgetExhausted: the run's budget is spent; the run waits for a person.
             OperationUnknown: a journalled call has an unknown outcome; the run waits for a person.
             RunStopping: the run was cancelled.
 
         """
         call = run(self._open(input, config, control))
         try:
-            output = call.graph.invoke(call.input, call.config, control=call.control, **options)
+            with call.scope:
+                output = call.graph.invoke(call.input, call.config, control=call.control, **options)
             state = call.graph.get_state(call.state_config)
             run(call.concluded(output, state))
         except BaseException as error:  # noqa: BLE001 (settled, then raised)
@@ -92,7 +97,8 @@ class BoundGraph(GraphState):
         """Do :meth:`invoke` from an event loop; cancelling it leaves the run cancelled."""
         call = await arun(self._open(input, config, control))
         try:
-            output = await call.graph.ainvoke(call.input, call.config, control=call.control, **options)
+            with call.scope:
+                output = await call.graph.ainvoke(call.input, call.config, control=call.control, **options)
             state = await call.graph.aget_state(call.state_config)
             await arun(call.concluded(output, state))
         except BaseException as error:  # noqa: BLE001 (settled, then raised)
@@ -110,7 +116,7 @@ class BoundGraph(GraphState):
         """Run the graph as a run of its own and yield its stream; closing it early leaves the run cancelled."""
         call = run(self._open(input, config, control))
         try:
-            yield from call.graph.stream(call.input, call.config, control=call.control, **options)
+            yield from call.scope.each(call.graph.stream(call.input, call.config, control=call.control, **options))
             state = call.graph.get_state(call.state_config)
             run(call.concluded(state.values, state))
         except BaseException as error:  # noqa: BLE001 (settled, then raised)
@@ -126,13 +132,13 @@ class BoundGraph(GraphState):
     ) -> AsyncIterator[Any]:
         """Do :meth:`stream` from an event loop."""
         call = await arun(self._open(input, config, control))
-        chunks = call.graph.astream(call.input, call.config, control=call.control, **options)
+        chunks = call.scope.aeach(call.graph.astream(call.input, call.config, control=call.control, **options))
         try:
             try:
                 async for chunk in chunks:
                     yield chunk
             finally:
-                await chunks.aclose()  # type: ignore[attr-defined]  # an async generator: its loop ends here
+                await chunks.aclose()  # its loop ends here
             state = await call.graph.aget_state(call.state_config)
             await arun(call.concluded(state.values, state))
         except BaseException as error:  # noqa: BLE001 (settled, then raised)
@@ -264,6 +270,7 @@ class BoundGraph(GraphState):
         outer = yield from outer_run()
         control = control or RunControl()
         retry_of: str | None = None
+        answered = False
         if start is not None:
             start = yield from answering(self._saver.context, thread_id, given, start)
         if start is None and (given is None or isinstance(given, Command)):
@@ -271,6 +278,9 @@ class BoundGraph(GraphState):
                 return (yield from self._continue(given, own, thread_id, control, outer))
             except NothingToClaim as nothing:
                 retry_of = nothing.details["last_run_id"]
+            if retry_of is not None:  # it goes on where that run stopped: its answers answer nothing that comes next
+                taken = yield from answers.resumed(self._saver.engine, thread_id, retry_of, is_retry=True)
+                answered = answers.hides(taken)
         engine, serde = self._saver.engine, self._saver.serde
         asked = ownership.request(
             engine,
@@ -281,9 +291,11 @@ class BoundGraph(GraphState):
             start_checkpoint_id=None if start is None else start.encoded(),
             retry_of_run_id=retry_of,
             graph_version=self._version,
+            budget=budget_of(own, self._budget),
         )
         owned = yield from ownership.start(engine, serde, asked, thread_id)
         yield from ownership.started_within(engine, owned, outer)
+        owned.answered = answered
         return execution(self._saver, owned, self._graph, given, own, control, start)
 
     def _continue(
@@ -303,6 +315,15 @@ class BoundGraph(GraphState):
         owned = yield from ownership.proceed(engine, saver.serde, thread_id, self.run_name, answer)
         yield from ownership.started_within(engine, owned, outer)
         return (yield from reentry(saver, owned, self._graph, config, control))
+
+
+def budget_of(config: RunnableConfig, otherwise: Budget | None) -> Budget | None:
+    """Return the budget that a config names for the run that it starts (raises InvalidInput)."""
+    found = (config.get("configurable") or {}).get("budget", otherwise)
+    if found is not None and not isinstance(found, Budget):
+        msg = f"configurable.budget is a runtime_persist.Budget, not {found!r}"
+        raise InvalidInput(msg)
+    return found
 
 
 def raise_settled(error: BaseException, settled: BaseException) -> None:

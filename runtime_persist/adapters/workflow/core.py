@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from runtime_persist.adapters.workflow.memory import Invocations
 from runtime_persist.contentstore.cache import recent
@@ -74,8 +73,7 @@ class SaverCore:
                 del self._manifests[key]
 
 
-@dataclass(frozen=True, slots=True)
-class SaverContext:
+class SaverContext(NamedTuple):
     """What reading and writing need of a saver: the shared core, its serializer, and the run it writes under."""
 
     core: SaverCore

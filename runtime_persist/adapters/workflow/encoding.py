@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import ormsgpack
 from langgraph.checkpoint.base import (
+    EXCLUDED_METADATA_KEYS,
     WRITES_IDX_MAP,
     ChannelVersions,
     Checkpoint,
@@ -87,16 +88,14 @@ class Manifest:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class StoredMetadata:
+class StoredMetadata(NamedTuple):
     """Metadata as it is stored, and its ``run_id``: what delete_for_runs goes by."""
 
     data: bytes
     run_ref: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """What a config addresses."""
 
     thread_id: str
@@ -166,7 +165,8 @@ def checkpoint_row(
     seen = writer.seen()
     if parent is not None and any(ref.inline is None for ref in carried.values()):
         seen = min(seen, parent.seen)
-    rest = {key: value for key, value in checkpoint.items() if key != "channel_values"}
+    rest = dict(checkpoint)
+    del rest["channel_values"]
     kind, data = dumped(serde, rest, "the checkpoint", limits.VALUE_BYTES_MAX)
     packed = {channel: ref.packed() for channel, ref in refs.items()}
     body = pack(ormsgpack.packb([_FORMAT, kind, data, packed]))
@@ -208,10 +208,15 @@ def encoded_metadata(
 
 
 def _shown(found: Mapping[str, Any] | None, only: frozenset[str] | None) -> dict[str, Any]:
+    if not found:
+        return {}
     return {
         name: _simple(value)
-        for name, value in (found or {}).items()
-        if (only is None or name in only or name in _RUN_NAMES) and not _names_secret(str(name))
+        for name, value in found.items()
+        # LangGraph's own names come first: most of a running graph's config, and it leaves them out itself.
+        if not (type(name) is str and (name[:2] == "__" or name in EXCLUDED_METADATA_KEYS))
+        and (only is None or name in only or name in _RUN_NAMES)
+        and not _names_secret(str(name))
     }
 
 
@@ -268,6 +273,12 @@ def manifest_of(body: bytes, serde: SerializerProtocol) -> Manifest:
 def refs_of(body: bytes) -> Mapping[str, PayloadRef]:
     """Return where a stored body's values are, by channel; the checkpoint itself is not loaded."""
     return _taken_apart(body)[-1]
+
+
+def with_refs(body: bytes, refs: Mapping[str, PayloadRef]) -> bytes:
+    """Return a stored body with other places of its values: what :func:`refs_of` gives of it then."""
+    kind, data, _ = _taken_apart(body)
+    return pack(ormsgpack.packb([_FORMAT, kind, data, {channel: ref.packed() for channel, ref in refs.items()}]))
 
 
 @lru_cache(maxsize=limits.BODIES_CACHED_MAX)

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.errors import GraphDrained
 
-from runtime_persist.adapters.workflow import encoding, reading, starting
+from runtime_persist.adapters.workflow import answers, reading, starting
 from runtime_persist.engine import Engine, Flow, OwnedRun, ownership
 from runtime_persist.errors import (
+    BudgetExhausted,
+    CheckpointNotFound,
+    DomainsOpen,
     Fenced,
+    InvariantBroken,
     OperationUnknown,
     RunNotFound,
     RunStopping,
     RuntimePersistError,
 )
+from runtime_persist.model import budgets
+from runtime_persist.model.ids import NO_CHECKPOINT
 from runtime_persist.queries import runs as run_queries
+from runtime_persist.queries import tickets as ticket_queries
+from runtime_persist.telemetry import AttemptScope, logger
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -29,11 +36,14 @@ if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
     from runtime_persist.adapters.workflow.saver import WorkflowCheckpointAdapter
+    from runtime_persist.engine.endings import Ends
     from runtime_persist.plan import Row
 
-_log = logging.getLogger("runtime_persist.runs")
+_log = logger("runtime_persist.runs")
 _ERROR = "__error__"
-_QUESTION_KEYS = ("operation_id", "name", "request", "idempotency_key", "try_no", "started_us")
+_QUESTION_KEYS = ("operation_id", "name", "request", "idempotency_key", "try_no", "started_us", "reconciled")
+
+_BUDGET_KEYS = ("budget", "limit", "reserved", "consumed", "invocation")
 
 
 @dataclass(slots=True)
@@ -47,6 +57,10 @@ class Execution:
         input: what the graph is invoked with.
         config: and its config.
         control: asks LangGraph's loop to stop at its next step.
+        scope: what its code runs in: log records and spans know the attempt by it.
+        ends: what settles the run (default: the database, at once).
+        unattended: nobody waits for the call (a worker makes it), so a node's SystemExit is a failure of the node.
+        held_up: an error that could not be settled, because node code still writes to something outside.
 
     """
 
@@ -56,6 +70,10 @@ class Execution:
     input: Any
     config: RunnableConfig
     control: RunControl
+    scope: AttemptScope
+    ends: Ends = field(default_factory=lambda: ownership)
+    unattended: bool = False
+    held_up: BaseException | None = None
 
     @property
     def state_config(self) -> RunnableConfig:
@@ -66,7 +84,7 @@ class Execution:
         """Settle the run after the graph ended without an error: finished, or waiting for a person."""
         self.owned.check()
         if not state.next:
-            yield from ownership.finish(self.engine, self.owned, self._storable(output, state))
+            self.scope.ended((yield from self.ends.finish(self.engine, self.owned, self._storable(output, state))))
             return
         question = {
             "kind": "interrupt" if state.interrupts else "breakpoint",
@@ -74,9 +92,10 @@ class Execution:
             "interrupts": [{"id": found.id, "value": found.value} for found in state.interrupts],
         }
         try:
-            yield from ownership.wait_for_person(self.engine, self.owned, "interrupt", question)
+            status = yield from self.ends.wait_for_person(self.engine, self.owned, "interrupt", question)
         except RunStopping:
-            yield from ownership.cancel(self.engine, self.owned, self.owned.stop_reason or "cancel")
+            status = yield from self.ends.cancel(self.engine, self.owned, self.owned.stop_reason or "cancel")
+        self.scope.ended(status)
 
     def _storable(self, output: Any, state: StateSnapshot) -> Any:
         """Return what is kept as the run's result: the output, or the state when the output has no stored form."""
@@ -88,48 +107,64 @@ class Execution:
 
     def broken(self, error: BaseException) -> Flow[BaseException]:
         """Settle the run after an error and return the error the caller gets; it never hides a lost lease."""
-        first = self.owned.error
+        first, self.held_up = self.owned.error, None
         try:
             if isinstance(first, Fenced):
                 return first  # the run is not ours: there is nothing to settle
+            if self.unattended and ownership.is_of_the_database(first or error):
+                return first or error  # no failure of the run: its lease runs out, and it is taken over
             if first is not None:
-                yield from ownership.fail_attempt(self.engine, self.owned, first)
+                yield from self.ends.fail_attempt(self.engine, self.owned, first)
                 return first
             if isinstance(error, asyncio.CancelledError):
                 yield from reading.in_thread(self._mark_cancelled)
             return (yield from self._settled(error))
         except RuntimePersistError as failed:
+            self.held_up = error if isinstance(failed, DomainsOpen) else None
             if isinstance(error, RuntimePersistError):
                 return error  # what came first: the second one only says that settling it failed too
             failed.__cause__ = failed.__cause__ or error
             return failed
         finally:
             self.engine.heartbeats.remove(self.owned)
+            self.scope.ended(None, self.owned.error or error)
 
     def _settled(self, error: BaseException) -> Flow[BaseException]:
         engine, owned = self.engine, self.owned
         if owned.stop_reason is not None and isinstance(error, GraphDrained | RunStopping):
-            yield from ownership.cancel(engine, owned, owned.stop_reason)
+            self.scope.ended((yield from self.ends.cancel(engine, owned, owned.stop_reason)))
             msg = f"run {owned.lease.run_id} was stopped ({owned.stop_reason})"
             return RunStopping(msg, run_id=owned.lease.run_id)
-        if isinstance(error, GraphDrained | OperationUnknown):
+        if isinstance(error, GraphDrained | OperationUnknown | BudgetExhausted):
             try:
                 yield from self._yielded(error)
             except RunStopping as stopping:  # no heartbeat had told it yet: it ends instead
-                yield from ownership.cancel(engine, owned, "stop")
+                self.scope.ended((yield from self.ends.cancel(engine, owned, "stop")))
                 return stopping
-        elif isinstance(error, Exception):
-            yield from ownership.fail_attempt(engine, owned, error)
-        elif isinstance(error, GeneratorExit | KeyboardInterrupt | asyncio.CancelledError | SystemExit):
-            yield from ownership.cancel(engine, owned, owned.stop_reason or "caller_left")
+        elif self._caller_left(error):
+            self.scope.ended((yield from self.ends.cancel(engine, owned, owned.stop_reason or "caller_left")))
+        else:
+            self.scope.ended((yield from self.ends.fail_attempt(engine, owned, error)), error)
         return error
 
-    def _yielded(self, error: GraphDrained | OperationUnknown) -> Flow[None]:
+    def _caller_left(self, error: BaseException) -> bool:
+        """Return whether whoever called is leaving. Without a caller, what ends a process was raised by a node."""
+        if self.unattended:
+            return isinstance(error, asyncio.CancelledError)
+        return isinstance(error, GeneratorExit | KeyboardInterrupt | asyncio.CancelledError | SystemExit)
+
+    def _yielded(self, error: GraphDrained | OperationUnknown | BudgetExhausted) -> Flow[None]:
         if isinstance(error, GraphDrained):
-            yield from ownership.drain(self.engine, self.owned)
+            self.scope.ended((yield from self.ends.drain(self.engine, self.owned)))
+            return
+        if isinstance(error, BudgetExhausted):
+            spent = {key: error.details[key] for key in _BUDGET_KEYS if key in error.details}
+            ask = self.ends.wait_for_person(self.engine, self.owned, "budget", {"kind": "budget", **spent})
+            self.scope.ended((yield from ask))
             return
         known = {key: error.details.get(key) for key in _QUESTION_KEYS}
-        yield from ownership.wait_for_person(self.engine, self.owned, "ask", {"kind": "unknown_operation", **known})
+        question = {"kind": "unknown_operation", **known}
+        self.scope.ended((yield from self.ends.wait_for_person(self.engine, self.owned, "ask", question)))
 
     def _mark_cancelled(self) -> None:
         """Note which tasks were cancelled. They run again either way; this tells them from tasks that never began.
@@ -174,6 +209,18 @@ def outer_run() -> Flow[OwnedRun | None]:
     return outer
 
 
+def scope_of(owned: OwnedRun) -> AttemptScope:
+    """Return the scope that the code of a run's attempt runs in."""
+    return AttemptScope(
+        traceparent=owned.traceparent,
+        run_id=owned.lease.run_id,
+        attempt_id=owned.attempt_id,
+        epoch=owned.lease.epoch,
+        graph=owned.graph,
+        thread_id=owned.lease.thread_id,
+    )
+
+
 def execution(
     saver: WorkflowCheckpointAdapter,
     owned: OwnedRun,
@@ -191,7 +238,7 @@ def execution(
     configurable |= {"thread_id": owned.lease.thread_id, "run_id": owned.lease.run_id}
     own: RunnableConfig = {**config, "configurable": configurable}
     engine = saver.engine
-    return Execution(engine, owned, bound_copy(graph, saver.session(owned)), given, own, control)
+    return Execution(engine, owned, bound_copy(graph, saver.session(owned)), given, own, control, scope_of(owned))
 
 
 def reentry(
@@ -208,27 +255,68 @@ def reentry(
     asking task has taken up is hidden, because LangGraph would give it to the next question of that task too.
     """
     run = yield from run_row(owned)
+    owned.traceparent = run["traceparent"]
+    owned.budgeted, owned.limits_invocations = budgets.is_limited(run), budgets.limits_invocations(run)
+    if owned.budgeted:
+        yield from _check_budget(owned)
     start = starting.Start.decoded(run["start_checkpoint_id"])
     owned.branch = None if start is None else start.owned_branch()
     engine = saver.engine
+    if _is_new(run):
+        given = yield from ownership.decode(engine, owned.serde, run["input"], f"the input of run {run['run_id']}")
+        return (yield from _begins(saver, owned, graph, given, config, control, start))
     session = saver.session(owned)
     head = yield from reading.get_tuple(session.context, {"configurable": {"thread_id": owned.lease.thread_id}})
     where = f"of run {owned.lease.run_id}"
-    resumes = yield from _resumes(owned)
-    taken_up = any(row["task_id"] != encoding.NULL_TASK for row in resumes if row["since"])
-    waits_again = bool(resumes) and not any(row["since"] for row in resumes)
-    owned.answered = taken_up or waits_again
+    lease, is_retry = owned.lease, run["retry_of_run_id"] is not None
+    resumes = yield from answers.resumed(engine, lease.thread_id, lease.run_id, is_retry=is_retry)
+    owned.answered = answers.hides(resumes)
     if run["answer"] is not None:
         answer = yield from ownership.decode(engine, owned.serde, run["answer"], f"the answer {where}")
         at_head = head is not None and head.checkpoint["id"] == answer["checkpoint_id"]
         if at_head and not any(row["since"] for row in resumes):
             return execution(saver, owned, graph, answer["command"], config, control)
+        left = (yield from answers.left_of(engine, owned, answer["command"], resumes)) if at_head else None
+        if left is not None:
+            return execution(saver, owned, graph, left, config, control)
     given = yield from ownership.decode(engine, owned.serde, run["input"], f"the input {where}")
     if head is not None and (head.metadata or {}).get("run_id") == owned.lease.run_id:
         return execution(saver, owned, graph, given, config, control)
     if (yield from _began(owned)):  # a person edited the state meanwhile: its input is not given a second time
         return execution(saver, owned, graph, None, config, control)
+    return (yield from _begins(saver, owned, graph, given, config, control, start))
+
+
+def _is_new(run: Row) -> bool:
+    """Return whether nothing of a run is stored yet: it was never executed, and no other run goes on in it."""
+    return run["attempt_no"] == 1 and run["answer"] is None and run["retry_of_run_id"] is None
+
+
+def _begins(
+    saver: WorkflowCheckpointAdapter,
+    owned: OwnedRun,
+    graph: Pregel[Any, Any, Any, Any],
+    given: Any,
+    config: RunnableConfig,
+    control: RunControl,
+    start: starting.Start | None,
+) -> Flow[Execution]:
+    """Return the execution that enters with the run's input, at its start (raises CheckpointNotFound)."""
+    if start is not None and start.root != NO_CHECKPOINT and not (yield owned.stored(start.root)):
+        msg = f"the checkpoint {start.root} that run {owned.lease.run_id} begins at was pruned since it was started"
+        raise CheckpointNotFound(msg, thread_id=owned.lease.thread_id, checkpoint_id=start.root)
     return execution(saver, owned, graph, given, config, control, start)
+
+
+def _check_budget(owned: OwnedRun) -> Flow[None]:
+    """Raise InvariantBroken when the counters of a run are not what its tickets add up to; nothing is repaired."""
+    lease = owned.lease
+    wrong = yield owned.coordinator.read(
+        "read_wrong_budget", lambda: ticket_queries.is_wrong(lease.space, lease.run_id), snapshot=True
+    )
+    if wrong:
+        msg = f"the counters of run {lease.run_id}'s budget are not what its tickets add up to; nothing was changed"
+        raise InvariantBroken(msg, run_id=lease.run_id)
 
 
 def _began(owned: OwnedRun) -> Flow[bool]:
@@ -240,18 +328,11 @@ def _began(owned: OwnedRun) -> Flow[bool]:
     return found
 
 
-def _resumes(owned: OwnedRun) -> Flow[list[Row]]:
-    lease = owned.lease
-    rows = yield owned.coordinator.read(
-        "read_resumes",
-        lambda: run_queries.resumes(lease.space, lease.thread_id, lease.run_id, encoding.RESUME),
-    )
-    found: list[Row] = rows
-    return found
-
-
 def run_row(owned: OwnedRun) -> Flow[Row]:
-    """Read the run's row."""
+    """Return the run's row: as its claim has saved it, or as it is read."""
+    known, owned.row = owned.row, None
+    if known is not None:
+        return known
     lease = owned.lease
     row = yield owned.coordinator.read("read_run", lambda: run_queries.run(lease.space, lease.run_id))
     if row is None:

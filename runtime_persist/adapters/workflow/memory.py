@@ -10,7 +10,7 @@ import asyncio
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runtime_persist.model import limits
 
@@ -37,8 +37,7 @@ class Invocation:
     error: RuntimePersistError | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
+class Expectation(NamedTuple):
     """What a put expects.
 
     Attributes:
@@ -70,9 +69,9 @@ class Invocations:
             if found is None or found.who is not who:
                 # The object itself is kept: it takes no weak reference, and its id must not be reused meanwhile.
                 found = self._known[id(who)] = Invocation(who, control is not None)
+                if len(self._known) > limits.INVOCATIONS_REMEMBERED_MAX:
+                    self._known.popitem(last=False)
             self._known.move_to_end(id(who))
-            while len(self._known) > limits.INVOCATIONS_REMEMBERED_MAX:
-                self._known.popitem(last=False)
             return found
 
     def loaded(
@@ -131,8 +130,6 @@ class Invocations:
 
 
 def _caller() -> object:
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:
-        task = None
+    loop = asyncio._get_running_loop()  # noqa: SLF001 (get_running_loop raises where there is none, which costs more)
+    task = None if loop is None else asyncio.current_task(loop)
     return task if task is not None else threading.current_thread()

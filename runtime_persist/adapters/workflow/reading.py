@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from runtime_persist.adapters.workflow import clock, encoding, sends
 from runtime_persist.adapters.workflow.encoding import Place
 from runtime_persist.adapters.workflow.filters import matches
+from runtime_persist.engine.flow import in_thread
 from runtime_persist.errors import InvalidInput, InvalidThreadId, ThreadMismatch
 from runtime_persist.model import limits
 from runtime_persist.model.ids import thread_id_of
@@ -18,16 +17,12 @@ from runtime_persist.queries import checkpoints as queries
 from runtime_persist.queries.checkpoints import Page, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import CheckpointTuple
 
     from runtime_persist.adapters.workflow.core import SaverContext
     from runtime_persist.contentstore import ContentReader
     from runtime_persist.engine import Flow, OwnedRun
-
-R = TypeVar("R")
 
 
 def place_of(config: RunnableConfig) -> Place:
@@ -62,23 +57,6 @@ def check_thread(owned: OwnedRun | None, thread_id: str | None) -> None:
             "invoke that, its call is then a run of its own"
         )
         raise ThreadMismatch(msg, thread_id=thread_id)
-
-
-def in_thread(work: Callable[[], R]) -> Flow[R]:
-    """Run blocking work on a thread of its own and wait for it."""
-    future: Future[R] = Future()
-
-    def call() -> None:
-        try:
-            result = work()
-        except BaseException as error:  # noqa: BLE001 (belongs to the waiting caller)
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-
-    threading.Thread(target=call, name="runtime-persist-blocking", daemon=True).start()
-    result: R = yield future
-    return result
 
 
 def get_tuple(saver: SaverContext, config: RunnableConfig) -> Flow[CheckpointTuple | None]:

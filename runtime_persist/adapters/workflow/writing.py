@@ -22,7 +22,7 @@ from runtime_persist.errors import (
     UnsupportedValue,
     ValueTooLarge,
 )
-from runtime_persist.model.ids import new_id
+from runtime_persist.model.ids import NO_CHECKPOINT, new_id
 from runtime_persist.queries import checkpoints as queries
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ def put(
 ) -> Flow[RunnableConfig]:
     """Store a checkpoint under the saver's lease, or optimistically without one."""
     place = place_of(config)
+    if place.checkpoint_id == NO_CHECKPOINT:  # it began with nothing, so it has no parent
+        place = place._replace(checkpoint_id=None)
     scope = _Scope(saver, config, place)
     try:
         scope.check(checkpoint["id"])
@@ -83,7 +85,8 @@ def put(
             values,
             parent,
         )
-        yield from send_ahead(saver.core.engine, writer)
+        if writer.large:
+            yield from send_ahead(saver.core.engine, writer)
         sent = yield from scope.commit_checkpoint(row)
     except RuntimePersistError as error:
         raise scope.failed(error) from error.__cause__
@@ -149,7 +152,8 @@ def put_writes(
             )
         else:
             command = PutThreadWrites(command_id=command_id, given=given, **scope.thread())
-        yield from send_ahead(saver.core.engine, writer)
+        if writer.large:
+            yield from send_ahead(saver.core.engine, writer)
         receipt: CommitReceipt = yield scope.coordinator.commit(command)
     except RuntimePersistError as error:
         raise scope.failed(error) from error.__cause__

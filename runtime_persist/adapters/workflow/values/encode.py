@@ -29,6 +29,8 @@ _PLAIN: Final = (
 )
 _ANY_KEY: Final = _PLAIN | ormsgpack.OPT_NON_STR_KEYS
 _LOOK: Final = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
+_BIN_8, _BIN_16, _BIN_32 = b"\xc4", b"\xc5", b"\xc6"
+"""How byte strings begin (and what other content may hold too)."""
 _VIEWS: Final = frozenset({bytearray, memoryview})
 _CONTAINERS: Final = frozenset({list, dict})
 _KEYS: Final = frozenset({str, bool, float, bytes, type(None)})
@@ -46,13 +48,14 @@ class Encoder:
 
     """
 
+    own = False
+    _depth = 0
+    _refused: Refused | None = None
+
     def __init__(self, policy: Policy, *, inputs: bool = False) -> None:
         """Allow what ``policy`` allows."""
         self.policy = policy
         self.inputs = inputs
-        self.own = False
-        self._depth = 0
-        self._refused: Refused | None = None
         self._handlers: dict[type, Handler] = {}  # of the classes met so far: a list holds many objects of few
 
     def encode(self, value: Any) -> bytes:
@@ -78,15 +81,13 @@ class Encoder:
 
     def pack(self, value: Any) -> bytes:
         """Return the bytes of a value inside the one being encoded."""
-        data = self._packed(value, _PLAIN)
-        if data is None and type(value) is dict and all(map(_native_key, value)) and self._only_keys(value):
-            data = self._packed(value, _ANY_KEY)
-        if data is None:
-            data = self._packed(self._replaced(value), _ANY_KEY)
-            if data is None:
-                raise Refused(value, "it holds something of no known form")
-        elif (b"\xc4" in data or b"\xc5" in data or b"\xc6" in data) and _has_views(value):
-            data = self._packed(self._replaced(value), _ANY_KEY) or b""
+        try:
+            data: bytes = ormsgpack.packb(value, default=self._default, option=_PLAIN)
+        except TypeError as error:
+            self._check(value, error)
+            return self._odd(value)
+        if _BIN_8 in data or _BIN_16 in data or _BIN_32 in data:
+            return self._without_views(value, data)
         return data
 
     def nested(self, code: int, value: Any) -> Ext:
@@ -94,11 +95,33 @@ class Encoder:
         self._depth += 1
         if self._depth > codes.DEPTH_MAX:
             raise Refused(self, f"objects are nested deeper than {codes.DEPTH_MAX}, or hold themselves")
-        found = Ext(code, self.pack(value))
+        try:  # what pack does, in line: each object of a value comes along here
+            data = ormsgpack.packb(value, default=self._default, option=_PLAIN)
+            if _BIN_8 in data or _BIN_16 in data or _BIN_32 in data:
+                data = self._without_views(value, data)
+        except TypeError as error:
+            self._check(value, error)
+            data = self._odd(value)
         self._depth -= 1
         if code > codes.STOCK_DELTA:
             self.own = True
-        return found
+        return Ext(code, data)
+
+    def _odd(self, value: Any) -> bytes:
+        """Return the bytes of a value that is not packed in one go: it has keys or texts that msgpack does not know."""
+        data = None
+        if type(value) is dict and all(map(_native_key, value)) and self._only_keys(value):
+            data = self._packed(value, _ANY_KEY)
+        if data is None:
+            data = self._packed(self._replaced(value), _ANY_KEY)
+            if data is None:
+                raise Refused(value, "it holds something of no known form")
+            return data
+        return self._without_views(value, data)
+
+    def _without_views(self, value: Any, data: bytes) -> bytes:
+        """Return a value's bytes; those of byte arrays and views in it are not what msgpack makes of them."""
+        return (self._packed(self._replaced(value), _ANY_KEY) or b"") if _has_views(value) else data
 
     def raw(self, code: int, data: bytes) -> Ext:
         """Return bytes as an extension."""
@@ -113,19 +136,23 @@ class Encoder:
         """Return the bytes, None when the value has keys or texts that msgpack does not know."""
         try:
             return ormsgpack.packb(value, default=self._default, option=option)
-        except TypeError as error:  # ormsgpack hides what the hook raised
-            if self._refused is not None:
-                raise self._refused from None
-            if "Recursion" in str(error):
-                raise Refused(value, "it is nested too deep, or holds itself") from None
+        except TypeError as error:
+            self._check(value, error)
             return None
+
+    def _check(self, value: Any, error: TypeError) -> None:
+        if self._refused is not None:  # ormsgpack hides what the hook raised
+            raise self._refused from None
+        if "Recursion" in str(error):
+            raise Refused(value, "it is nested too deep, or holds itself") from None
 
     def _default(self, found: Any) -> Any:
         try:
             kind = type(found)
-            handler = HANDLERS.get(kind) or self._handlers.get(kind)
+            handler = self._handlers.get(kind)
             if handler is None:
-                handler = self._handlers[kind] = handler_of(self.policy, kind, found, inputs=self.inputs)
+                handler = HANDLERS.get(kind) or handler_of(self.policy, kind, found, inputs=self.inputs)
+                self._handlers[kind] = handler
             return handler(self, found)
         except Refused as error:
             if error.culprit is self:

@@ -9,6 +9,7 @@ import pathlib
 import re
 import sys
 import uuid
+import weakref
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from fractions import Fraction
@@ -209,7 +210,7 @@ def handler_of(policy: Policy, cls: type, found: Any, *, inputs: bool = False) -
             return _fields
         if not policy.storable(cls):
             raise Refused(found, _unreachable(policy, cls))
-        return _KINDS[kind]
+        return _model_of(cls) if kind == "model" else _KINDS[kind]
     numpy = sys.modules.get("numpy")
     if numpy is not None and (cls is numpy.ndarray or issubclass(cls, numpy.generic)):
         return _numpy
@@ -266,14 +267,28 @@ def _dataclass(to: Packs, found: Any) -> Ext:
     return to.nested(codes.DATACLASS, [cls.__module__, cls.__qualname__, shape.token, fields, more])
 
 
-def _model(to: Packs, found: Any) -> Ext:
-    cls = type(found)
-    shape = shape_of(cls)
-    values = found.__dict__
-    fields = values if tuple(values) == shape.names else {name: values[name] for name in shape.names if name in values}
-    mask = shape.mask(found.__pydantic_fields_set__)
-    said = [cls.__module__, cls.__qualname__, shape.token, fields, mask, found.__pydantic_extra__]
-    return to.nested(codes.MODEL, said)
+_models: weakref.WeakKeyDictionary[type, Handler] = weakref.WeakKeyDictionary()
+
+
+def _model_of(cls: type) -> Handler:
+    """Return how objects of a model are stored: messages are the most frequent objects there are."""
+    known = _models.get(cls)
+    if known is not None:
+        return known
+    module, name, shape = cls.__module__, cls.__qualname__, shape_of(cls)
+    names, token, masks = shape.names, shape.token, shape.masks
+
+    def model(to: Packs, found: Any) -> Ext:
+        values = found.__dict__
+        fields = values if tuple(values) == names else {name: values[name] for name in names if name in values}
+        given = found.__pydantic_fields_set__
+        mask = masks.get(frozenset(given))
+        if mask is None:
+            mask = shape.mask(given)
+        return to.nested(codes.MODEL, [module, name, token, fields, mask, found.__pydantic_extra__])
+
+    _models[cls] = model
+    return model
 
 
 def _fields(_: Packs, found: Any) -> Any:
@@ -307,7 +322,6 @@ def _numpy(to: Packs, found: Any) -> Ext:
 
 _KINDS: Final[dict[str, Handler]] = {
     "enum": _enum,
-    "model": _model,
     "model1": _model1,
     "namedtuple": _namedtuple,
     "dataclass": _dataclass,

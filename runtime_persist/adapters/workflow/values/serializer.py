@@ -36,6 +36,11 @@ class ValueSerializer(JsonPlusSerializer):
         self._policy = Policy(strict)
         self._inputs = False
 
+    @property
+    def strict(self) -> str:
+        """Return which classes loading may make: ``imported`` or ``registered``."""
+        return self._policy.strict
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}(strict={self._policy.strict!r})"
 
