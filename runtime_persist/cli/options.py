@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -63,6 +64,22 @@ def serde_option(command: F) -> F:
     )(command)
 
 
+def bundle_option(command: F) -> F:
+    """Add ``--bundle``."""
+    return click.option(
+        "--bundle",
+        type=click.Path(path_type=Path, dir_okay=False),
+        default=None,
+        metavar="FILE",
+        help="Look into this file of `bundle export` instead of a database.",
+    )(command)
+
+
+def by_option(command: F) -> F:
+    """Add ``--by``."""
+    return click.option("--by", default=None, metavar="NAME", help="Who says it; recorded.")(command)
+
+
 def database_options(command: F) -> F:
     """Add ``--url``, ``--space``, ``--schema`` and ``--serde``."""
     return url_option(space_option(schema_option(serde_option(command))))
@@ -71,11 +88,16 @@ def database_options(command: F) -> F:
 @contextmanager
 def opened(url: str, space: str, schema: str | None, **options: Any) -> Iterator[Runtime]:
     """Open a runtime for one command, with the serializer that ``--serde`` names."""
-    context = click.get_current_context(silent=True)
-    reference = None if context is None else context.meta.get(_SERDE)
+    reference = serde_reference()
     serde = None if reference is None else load_serde(reference)
     with Runtime.open(url, space=space, schema=schema, serde=serde, **options) as runtime:
         yield runtime
+
+
+def serde_reference() -> str | None:
+    """Return what ``--serde`` names (None: nothing)."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.meta.get(_SERDE)
 
 
 def load_serde(reference: str) -> SerializerProtocol:
@@ -97,3 +119,12 @@ def load_serde(reference: str) -> SerializerProtocol:
 def echo_json(value: Any) -> None:
     """Print a value as JSON; what JSON has no form for is printed as text."""
     click.echo(json.dumps(value, indent=2, default=str, ensure_ascii=False))
+
+
+def parsed_json(text: str, option: str) -> Any:
+    """Return the value of an option's JSON (raises InvalidInput)."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        msg = f"{option} is not JSON: {error}"
+        raise InvalidInput(msg, option=option) from error

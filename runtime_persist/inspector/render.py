@@ -12,9 +12,11 @@ from rich.text import Text
 from rich.tree import Tree
 
 if TYPE_CHECKING:
-    from runtime_persist.inspector.bundle import OperationView, RecoveryBundle
+    from collections.abc import Sequence
+
+    from runtime_persist.inspector.bundle import BundleView, OperationView
     from runtime_persist.inspector.database import DatabaseView
-    from runtime_persist.model.records import RunRecord
+    from runtime_persist.model.domains import Domain
 
 _COLOURS = {
     "succeeded": "green",
@@ -27,7 +29,15 @@ _COLOURS = {
     "cancelled": "yellow",
     "yielded": "yellow",
     "queued": "blue",
+    "open": "bold magenta",  # of an execution domain
+    "revoked": "green",
+    "alive": "green",
+    "draining": "yellow",
+    "gone": "dim",
 }
+
+_LOCATION = ("host", "pid", "path")
+"""Fields of a handle that say where a domain is; of handles without them all fields are shown."""
 
 
 def status(text: str) -> Text:
@@ -36,10 +46,13 @@ def status(text: str) -> Text:
 
 
 def moment(us: int | None) -> str:
-    """Return a time of the database clock (microseconds) as UTC."""
+    """Return a time of the database clock (microseconds) as UTC; with its date, unless that is today's."""
     if not us:
         return "–"
-    return datetime.fromtimestamp(us / 1_000_000, UTC).strftime("%H:%M:%S.%f")[:-3]
+    at = datetime.fromtimestamp(us / 1_000_000, UTC)
+    if at.date() != datetime.now(UTC).date():
+        return at.strftime("%Y-%m-%d %H:%M:%S")
+    return at.strftime("%H:%M:%S.%f")[:-3]
 
 
 def table(title: str, *columns: str) -> Table:
@@ -57,25 +70,32 @@ def table(title: str, *columns: str) -> Table:
     return made
 
 
-def runs_table(runs: list[RunRecord]) -> Table:
-    """Return runs as a table, newest first."""
-    made = table("runs", "run", "graph", "thread", "status", "attempts", "epoch", "started", "why")
-    for run in runs:
-        why = run.error_code or run.stop_reason or ""
+def domains_table(found: Sequence[Domain]) -> Table:
+    """Return a run's execution domains with their receipts."""
+    title = f"execution domains ({len(found)})"
+    made = table(title, "domain", "kind", "where", "epoch", "state", "proof", "by", "when")
+    for domain in found:
+        receipt = domain.receipt
+        state = status(domain.state.value)
         made.add_row(
-            run.run_id,
-            run.graph,
-            run.thread_id,
-            status(run.shown),
-            str(run.attempt_no),
-            str(run.epoch),
-            moment(run.created_us),
-            why,
+            domain.domain_id,
+            domain.kind,
+            _where(domain),
+            str(domain.epoch),
+            state,
+            "–" if receipt is None else f"{receipt.how.value}: {receipt.saw}",
+            "–" if receipt is None else receipt.by,
+            moment(None if receipt is None else receipt.at_us),
         )
     return made
 
 
-def bundle(found: RecoveryBundle) -> RenderableType:
+def _where(domain: Domain) -> str:
+    named = {name: value for name, value in domain.handle.items() if name in _LOCATION} or domain.handle
+    return ", ".join(f"{name} {value}" for name, value in named.items())
+
+
+def bundle(found: BundleView) -> RenderableType:
     """Return a whole bundle."""
     parts: list[RenderableType] = [_head(found), _attempts(found), _journal(found), _checkpoints(found)]
     if found.question is not None:
@@ -83,6 +103,8 @@ def bundle(found: RecoveryBundle) -> RenderableType:
             1,
             Panel(str(found.question), title="it asks", title_align="left", border_style="yellow"),
         )
+    if found.domains:
+        parts.append(domains_table(found.domains))
     parts.append(_recovery(found))
     spaced: list[RenderableType] = []
     for part in parts:
@@ -90,7 +112,7 @@ def bundle(found: RecoveryBundle) -> RenderableType:
     return Group(*spaced)
 
 
-def _head(found: RecoveryBundle) -> Panel:
+def _head(found: BundleView) -> Panel:
     run = found.run
     lines = Text()
     lines.append("status   ").append_text(status(run.shown)).append(
@@ -114,7 +136,7 @@ def _database(found: DatabaseView) -> Text:
     return line
 
 
-def _attempts(found: RecoveryBundle) -> Table:
+def _attempts(found: BundleView) -> Table:
     made = table("attempts", "no", "cause", "epoch", "status", "worker", "start fence", "ended", "reason")
     for attempt in found.attempts:
         made.add_row(
@@ -130,7 +152,7 @@ def _attempts(found: RecoveryBundle) -> Table:
     return made
 
 
-def _journal(found: RecoveryBundle) -> RenderableType:
+def _journal(found: BundleView) -> RenderableType:
     tree = Tree(Text(f"operation journal ({len(found.operations)})", style="bold"))
     for operation in found.operations:
         tree.add(_operation(operation))
@@ -150,7 +172,7 @@ def _operation(operation: OperationView) -> Tree:
     return branch
 
 
-def _checkpoints(found: RecoveryBundle) -> Table:
+def _checkpoints(found: BundleView) -> Table:
     made = table(f"checkpoints ({len(found.checkpoints)})", "step", "source", "id", "epoch", "stored")
     for checkpoint in found.checkpoints:
         made.add_row(
@@ -163,7 +185,7 @@ def _checkpoints(found: RecoveryBundle) -> Table:
     return made
 
 
-def _recovery(found: RecoveryBundle) -> Table:
+def _recovery(found: BundleView) -> Table:
     made = table("what recovery would do", "subject", "situation", "action", "outside")
     for action in found.recovery:
         made.add_row(action.subject, action.situation, action.action, action.outside)

@@ -1,35 +1,27 @@
-"""Where a process can die inside a command, and what must hold whatever it died of.
+"""What must hold whatever a process died of.
 
-    for cut in cuts(COMMANDS[ClaimRun], "sqlite"):
-        ...                                    # kill a process there, let another one finish
-        assert check_invariants(read_rows(engine)) == []
+    assert check_invariants(read_rows(engine)) == []
 
-The cuts are generated from the commands themselves: from the fragments of a hot command's bundle, from the locks,
-receipt and declared statements of a cold one. A statement that is not declared is therefore not cut; tests compare
-what a command really reached with this list.
+`cuts` lists where it can die.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import ormsgpack
 from sqlalchemy import Table, or_, select
-from sqlalchemy.sql.selectable import SelectBase
 
 from runtime_persist.adapters.workflow.encoding import references
-from runtime_persist.commands import COMMANDS, Spec
-from runtime_persist.commands.parts import events as event_parts
-from runtime_persist.commands.parts import guards, receipts, run_rows
-from runtime_persist.commands.parts.spec import ColdCommand, HotCommand
+from runtime_persist.commands import COMMANDS
 from runtime_persist.contentstore import unpack
-from runtime_persist.coordinator.transaction import bundle_of
 from runtime_persist.dialects.sql import bind
+from runtime_persist.model.budgets import EMPTY, KINDS, TicketState
+from runtime_persist.model.domains import DomainState
 from runtime_persist.model.payload import SEGMENT, PayloadRef, Piece, pieces_of
-from runtime_persist.model.states import FINAL_ATTEMPT, FINAL_RUN, LeasePhase, RunStatus
+from runtime_persist.model.states import ACTIVE_RUN, FINAL_ATTEMPT, FINAL_RUN, LeasePhase, RunStatus
 from runtime_persist.plan import Plan, Query, Row, many
 from runtime_persist.schema import metadata
 from runtime_persist.schema import runs as runs_table
@@ -37,78 +29,9 @@ from runtime_persist.schema import runs as runs_table
 if TYPE_CHECKING:
     from runtime_persist.engine import Engine
 
-__all__ = ["Cut", "How", "Rows", "check_invariants", "cuts", "queries_of", "read_rows"]
+__all__ = ["Rows", "check_invariants", "read_rows"]
 
-How = Literal["hook", "sent", "waiting", "reply_lost"]
 Rows = Mapping[str, Sequence[Row]]
-
-
-# --- the cuts -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """A place inside a command where its process may die.
-
-    Attributes:
-        name: ``command:where:statement``, unique; for ``hook`` the name the driver's hook is called with.
-        statement: the fragment or statement it belongs to; ``begin`` and ``commit`` are statements too.
-        how: what stands between client and database there. ``hook``: the client, just before (or, after COMMIT,
-            just behind) it; ``sent``: the request is on its way; ``waiting``: the server waits for a lock;
-            ``reply_lost``: the server is done and the client has not heard of it.
-
-    """
-
-    name: str
-    statement: str
-    how: How = "hook"
-
-
-def cuts(spec: Spec, dialect_name: str) -> tuple[Cut, ...]:
-    """Return every cut of a command on a database, in the order in which it can be reached."""
-    if isinstance(spec, HotCommand) and dialect_name == "postgresql":
-        return (
-            Cut(f"{spec.name}:before:{spec.name}", spec.name),
-            Cut(f"{spec.name}:sent:{spec.name}", spec.name, "sent"),
-            Cut(f"{spec.name}:waiting:{spec.name}", spec.name, "waiting"),
-            Cut(f"{spec.name}:reply_lost:{spec.name}", spec.name, "reply_lost"),
-        )
-    if isinstance(spec, HotCommand):
-        inside = [fragment.name for fragment in bundle_of(spec).fragments]
-    else:
-        inside = [query.name for query in queries_of(spec)]
-    found: list[Cut] = []
-    for statement in ("begin", *inside):
-        found.append(Cut(f"{spec.name}:before:{statement}", statement))
-        if dialect_name == "postgresql":
-            found.append(Cut(f"{spec.name}:after:{statement}", statement, "reply_lost"))
-    found.append(Cut(f"{spec.name}:before:commit", "commit"))
-    if dialect_name == "postgresql":
-        found.append(Cut(f"{spec.name}:sent:commit", "commit", "sent"))
-        found.append(Cut(f"{spec.name}:reply_lost:commit", "commit", "reply_lost"))
-    found.append(Cut(f"{spec.name}:after:commit", "commit"))
-    return tuple(found)
-
-
-def queries_of(spec: ColdCommand[Any]) -> tuple[Query, ...]:
-    """Return every statement a cold command may run: locks, receipt, its reads, then its writes and events."""
-    locks = []
-    if spec.locks_thread:
-        locks.append(guards.LOCK_THREAD)
-    if spec.locks_run or spec.locks_thread:  # the thread's owner is a run, too
-        locks.append(guards.LOCK_RUN)
-    reads = [query for query in spec.statements if isinstance(query.statement, SelectBase)]
-    writes = [query for query in spec.statements if query not in reads]
-    facts = [event_parts.APPEND_EVENT] if {run_rows.SAVE_RUN, run_rows.INSERT_RUN} & set(writes) else []
-    found = (
-        *(locks or [guards.READ_CLOCK]),
-        receipts.READ_RECEIPT,
-        *reads,
-        receipts.WRITE_RECEIPT,
-        *writes,
-        *facts,
-    )
-    return tuple(dict.fromkeys(found))  # a command may lock a second thread itself
 
 
 # --- the rows -------------------------------------------------------------------------------------------------------
@@ -121,7 +44,8 @@ def _of_thread(table: Table) -> Any:
     """Return the condition "belongs to the thread" (content and receipts without a run belong to the space)."""
     if "thread_id" in table.c:
         return table.c.thread_id == bind(runs_table.c.thread_id)
-    if "operation_id" in table.c:  # not by its run: the tries of a copied operation name the source's
+    of_operation = "operation_id" in table.c and table.name != "rp_tickets"  # those are the run's that took them
+    if of_operation:  # not by its run: the tries of a copied operation name the source's
         operations = _TABLES["operations"]
         of_thread = operations.c.thread_id == bind(operations.c.thread_id)
         found = select(operations.c.operation_id).where(operations.c.space == bind(operations.c.space), of_thread)
@@ -183,6 +107,9 @@ def check_invariants(rows: Rows) -> list[str]:
         _threads,
         _operations,
         _tries,
+        _domains,
+        _budgets,
+        _limits,
         _checkpoints,
         _content,
         _receipts,
@@ -208,9 +135,13 @@ def _payload(event: Row) -> Mapping[str, Any]:
 def _events(rows: Rows) -> Iterator[str]:
     events = _by(rows["events"], "run_id")
     for run in rows["runs"]:
-        found = [event["seq"] for event in events.pop(run["run_id"], [])]
+        mine = events.pop(run["run_id"], [])
+        found = [event["seq"] for event in mine]
         if not _counts(found, run["event_seq"]):
             yield f"run {run['run_id']}: events {sorted(found)}, but event_seq is {run['event_seq']}"
+        places = [event["position"] for event in sorted(mine, key=lambda event: event["seq"])]
+        if places != sorted(places) or places[-1:] != [run["event_position"]]:
+            yield f"run {run['run_id']}: events at {places}, but event_position is {run['event_position']}"
     for run_id in events:
         yield f"events of run {run_id}, which does not exist"
 
@@ -252,8 +183,16 @@ def _attempts(rows: Rows) -> Iterator[str]:
 
 
 _STATUSES = {f"run.{status.value}" for status in RunStatus}
-# Event of an attempt -> the column that says the same.
-_FACTS = {"attempt.start_requested": "start_requested_us", "attempt.running": "observed_us"}
+# Events of an attempt of which one at least says what the column says, and none more than once.
+_FACTS = {
+    "start_requested_us": ("attempt.start_requested",),
+    "observed_us": (
+        "attempt.running",
+        "attempt.accepted",
+        *(f"attempt.{status.value}" for status in FINAL_ATTEMPT),
+    ),
+}
+_ALSO_UNSEEN = {f"attempt.{status.value}" for status in FINAL_ATTEMPT}
 
 
 def _story(rows: Rows) -> Iterator[str]:
@@ -268,10 +207,12 @@ def _story(rows: Rows) -> Iterator[str]:
             yield f"run {run['run_id']} ended more than once"
     counts = Counter((event["type"], event["attempt_id"]) for event in rows["events"])
     for attempt in rows["attempts"]:
-        for kind, column in _FACTS.items():
-            times = counts[kind, attempt["attempt_id"]]
-            if times != (attempt[column] is not None):
-                yield f"attempt {attempt['attempt_id']}: {column} is {attempt[column]}, {kind} told {times} times"
+        for column, kinds in _FACTS.items():
+            times = {kind: counts[kind, attempt["attempt_id"]] for kind in kinds}
+            sure = any(times[kind] for kind in kinds if kind not in _ALSO_UNSEEN)
+            known = attempt[column] is not None
+            if max(times.values()) > 1 or (sure and not known) or (known and not any(times.values())):
+                yield f"attempt {attempt['attempt_id']}: {column} is {attempt[column]}, told {times} times"
 
 
 def _runs(rows: Rows) -> Iterator[str]:
@@ -308,9 +249,10 @@ def _threads(rows: Rows) -> Iterator[str]:
             yield f"run {run['run_id']} has a lease and does not own its thread"
 
 
-# Status of an operation -> what its last try may be. A failed one may have been given up as unknown.
+# Status of an operation -> what its last try may be. A failed one may have been given up as unknown; a pending one
+# whose try failed has another try due, one whose try succeeded has a raw result that is not accepted yet.
 _LAST_TRY = {
-    "pending": {"started", "unknown"},
+    "pending": {"started", "unknown", "failed", "succeeded"},
     "succeeded": {"succeeded"},
     "failed": {"failed", "unknown", "cancelled"},
 }
@@ -327,6 +269,12 @@ def _operations(rows: Rows) -> Iterator[str]:
             yield f"{name}: its last try is {mine[operation['try_no']]}"
         if any(status == "started" for number, status in mine.items() if number != operation["try_no"]):
             yield f"{name}: an earlier try is still started: {mine}"
+        if operation["status"] == "pending":
+            last = mine.get(operation["try_no"])
+            if (last == "succeeded") != (operation["raw"] is not None):
+                yield f"{name}: its last try is {last}, its raw result {operation['raw'] is not None}"
+            if operation["next_attempt_us"] is not None and last not in {"failed", "unknown"}:
+                yield f"{name}: a next try is due, its last one is {last}"
         if (operation["ended_us"] is None) != (operation["status"] == "pending"):
             yield f"{name}: ended_us is {operation['ended_us']}"
     for operation_id in tries:
@@ -347,6 +295,51 @@ def _tries(rows: Rows) -> Iterator[str]:
     for key, times in told["operation.completed"].items():
         if times > 1 or key not in tries:
             yield f"try {key} was completed {times} times"
+
+
+def _budgets(rows: Rows) -> Iterator[str]:
+    counted: Counter[tuple[str, str]] = Counter()
+    for ticket in rows["tickets"]:
+        for kind in KINDS:
+            counted[ticket["run_id"], f"{kind}_{ticket['state']}"] += ticket[kind]
+    for run in rows["runs"]:
+        for name in EMPTY:
+            if run[name] != counted[run["run_id"], name]:
+                yield f"run {run['run_id']} counts {run[name]} as {name}, its tickets {counted[run['run_id'], name]}"
+
+
+def _limits(rows: Rows) -> Iterator[str]:
+    """No more calls were begun than a run, or an invocation in it, may make (of tokens a call may take more)."""
+    tickets = _by(rows["tickets"], "run_id")
+    for run in rows["runs"]:
+        taken: Counter[tuple[str, str]] = Counter()
+        for ticket in tickets[run["run_id"]]:
+            for kind in ("loops", "tool_calls"):
+                amount = ticket[kind] if ticket["state"] != TicketState.RELEASED else 0
+                taken[f"{kind}_limit", ""] += amount
+                if ticket["invocation"] is not None:
+                    taken[f"invocation_{kind}_limit", ticket["invocation"]] += amount
+        for (limit, invocation), amount in taken.items():
+            if run[limit] is not None and amount > run[limit]:
+                yield f"run {run['run_id']} {invocation} began {amount} calls, its {limit} is {run[limit]}"
+
+
+def _domains(rows: Rows) -> Iterator[str]:
+    """The run counts its execution domains; only an active run has open ones, and the revoked have their proof."""
+    domains = _by(rows["domains"], "run_id")
+    for run in rows["runs"]:
+        mine = domains[run["run_id"]]
+        still_open = [domain for domain in mine if domain["state"] == DomainState.OPEN]
+        if (run["domains_opened"], run["domains_open"]) != (len(mine), len(still_open)):
+            yield f"run {run['run_id']} counts {run['domains_open']} open of {run['domains_opened']} domains"
+        if still_open and RunStatus(run["status"]) not in ACTIVE_RUN:
+            yield f"run {run['run_id']} is {run['status']} with an open domain"
+        older = [domain for domain in still_open if domain["epoch"] < run["epoch"]]
+        if older and run["phase"] == LeasePhase.ACTIVE:
+            yield f"run {run['run_id']} is active while a domain of an older epoch is open"
+    for domain in rows["domains"]:
+        if (domain["state"] == DomainState.REVOKED) is not (domain["proof"] is not None):
+            yield f"domain {domain['domain_id']} is {domain['state']} with the proof {domain['proof']}"
 
 
 def _checkpoints(rows: Rows) -> Iterator[str]:
