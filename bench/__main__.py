@@ -1,6 +1,6 @@
 """Time, throughput and bytes of the savers, ours and the published ones, taking turns in one run.
 
-    python -m bench [micro graphs storage growth slow_disk rows] [--quick] [--rounds N] [--only WORDS] [--savers KEYS]
+    python -m bench [PART …] [--quick] [--rounds N] [--only WORDS] [--savers KEYS]
     python -m bench check       what no machine changes, against bounds
     python -m bench page        draw docs/performance.md anew from the last documented results
 

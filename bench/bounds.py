@@ -60,4 +60,8 @@ WORK = {
     f"{name}: work in a thread of 2,000 over one of 100": Bound(1.1, 1.1, goal=1.2)
     for name in ("get_tuple", "put", "put_writes", "list of 10")
 }
-BOUNDS = COUNTS | CHAT | FILES | WORK
+WORKER = {
+    f"run of a worker, one node: {TRIPS}": Bound(8, 60),
+    f"run of a worker, one node: {STATEMENTS}": Bound(66, 61),
+}
+BOUNDS = COUNTS | CHAT | FILES | WORK | WORKER

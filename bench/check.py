@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.bounds import BOUNDS, STATEMENTS, TRIPS
+from bench.bounds import BOUNDS, STATEMENTS, TRIPS, WORKER
 from bench.chat import DICT, STR, chat, files
 from bench.counting import counting
 from bench.databases import is_postgresql, rows_read, size_of_rows
@@ -17,6 +17,7 @@ from bench.loads import KB, Chat
 from bench.report.tables import Table
 from bench.savers import BY_KEY, POSTGRESQL, SQLITE, Open
 from bench.storage import exponent
+from bench.worker_counts import of_one_run
 from runtime_persist import Runtime
 from runtime_persist.testing.postgres import PostgresServer
 
@@ -149,6 +150,11 @@ async def _spent(where: str, operate: Callable[[Any, Chat], Any], chat_: Chat) -
         return counted.steps
 
 
+def worker(where: str, database: str) -> list[Finding]:
+    """Count what a worker sends for one run."""
+    return [Finding(name, database, value) for name, value in zip(WORKER, of_one_run(where), strict=True)]
+
+
 def everything() -> list[Finding]:
     """Check both databases (raises PostgresNotFound where there is no PostgreSQL)."""
     found = []
@@ -156,12 +162,13 @@ def everything() -> list[Finding]:
         for database in (SQLITE, POSTGRESQL):
             places = [
                 str(Path(folder) / f"{number}.db") if database == SQLITE else server.create_database()
-                for number in range(5)
+                for number in range(6)
             ]
             found += trips(places[0], database)
             found += asyncio.run(chat_sizes(places[1], places[2], database))
             found += asyncio.run(file_sizes(places[3], database))
             found += asyncio.run(work(places[4], database))
+            found += worker(places[5], database)
     return found
 
 

@@ -6,8 +6,9 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bench import graphs, growth, micro
+from bench import graphs, growth, micro, queues
 from bench.loads import KB, MB
+from bench.queue_contestants import CONTESTANTS, DBOS, PROCRASTINATE
 from bench.report.tables import NOISY_MARK, Rows, Table, count
 from bench.storage import CHAT, FILE, FILES, exponent
 
@@ -213,6 +214,31 @@ def _file_bytes(ours: str, *, more: bool):
     return measure
 
 
+def _queue(database: str, kind: str, what: str, concurrency: int):
+    """Against the fastest of a peer's settings in the same round."""
+    ours = next(one.key for one in CONTESTANTS if one.ours and one.database == database)
+    theirs = [one.key for one in CONTESTANTS if one.kind == kind and one.database == database]
+
+    def measure(results: Results) -> Reached | None:
+        rows = [row for row in results.get("queues", []) if (row["what"], row["concurrency"]) == (what, concurrency)]
+        there = [key for key in theirs if any(row["saver"] == key for row in rows)]
+        if not there:
+            return None
+        if what == queues.CLAIMS:
+            return _middle(
+                _rounds(rows, ours, *there),
+                lambda mine, *others: mine["ops"] / max(other["ops"] for other in others),
+                lambda mine, *others: f"{count(mine['ops'])} / {count(max(other['ops'] for other in others))} a second",
+            )
+        return _middle(
+            _rounds(rows, ours, *there),
+            lambda mine, *others: min(other["p50"] for other in others) / mine["p50"],
+            lambda mine, *others: f"{count(mine['p50'])} / {count(min(other['p50'] for other in others))} ms",
+        )
+
+    return measure
+
+
 _PG, _LITE, _PG_SYNC, _LITE_SYNC = "postgres-async", "sqlite-async", "postgres-sync", "sqlite-sync"
 _PEERS = {
     _PG: "AsyncPostgresSaver",
@@ -287,7 +313,32 @@ def _all() -> Iterator[Goal]:
         yield Goal(f"L1: peak memory of 300 MB, {place}", "–", 4, 4, peak, most=True, unit="× its size")
 
 
-GOALS = tuple(_all())
+def _of_queues() -> Iterator[Goal]:
+    for place, kind in ((_PLACES[_LITE], DBOS), (_PLACES[_PG], DBOS), (_PLACES[_PG], PROCRASTINATE)):
+        for what in queues.MEASURES:
+            for concurrency in queues.CONCURRENCY:
+                name = f"worker: {what}, {concurrency} at once, {place}"
+                yield Goal(name, kind, 1.0, 1.0, _queue(place, kind, what, concurrency))
+
+
+def _step(prefix: str):
+    def measure(results: Results) -> Reached | None:
+        return _middle(
+            _rounds(results.get("steps", []), f"{prefix}-ours", f"{prefix}-dbos"),
+            lambda mine, other: mine["ms"] / other["ms"],
+            lambda mine, other: f"{count(mine['ms'])} / {count(other['ms'])} ms",
+        )
+
+    return measure
+
+
+def _of_steps() -> Iterator[Goal]:
+    for ours in (_LITE, _PG):
+        measure = _step(ours.partition("-")[0])
+        yield Goal(f"a journalled call, {_PLACES[ours]}", f"{DBOS} step", 0.5, 0.5, measure, most=True)
+
+
+GOALS = (*_all(), *_of_queues(), *_of_steps())
 
 
 def table(results: Results) -> Table:

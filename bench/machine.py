@@ -26,6 +26,8 @@ _PACKAGES = (
     "asyncpg",
     "psycopg",
     "aiosqlite",
+    "dbos",
+    "procrastinate",
 )
 _GIB = 1024**3
 

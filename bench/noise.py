@@ -47,11 +47,19 @@ class Machine:
 
     def __init__(self) -> None:
         self._servers: list[Path] = []
+        self._processes: set[str] = set()
         self._waits_again_at = 0.0
 
     def count_as_ours(self, data_directory: Path) -> None:
         """Count a PostgreSQL server's processes as ours."""
         self._servers.append(data_directory / "postmaster.pid")
+
+    @contextlib.contextmanager
+    def counting_process(self, pid: int):
+        """Count a process as ours inside the block; it lives at least as long."""
+        self._processes.add(str(pid))
+        yield
+        self._processes.discard(str(pid))
 
     @contextlib.contextmanager
     def watched(self):
@@ -81,7 +89,8 @@ class Machine:
         return False
 
     def _our_seconds(self) -> float:
-        return time.process_time() + sum(map(_server_seconds, self._servers))
+        ours = sum(map(_server_seconds, self._servers)) + sum(map(_process_seconds, self._processes))
+        return time.process_time() + ours
 
 
 def _machine_seconds() -> float | None:

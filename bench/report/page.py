@@ -26,6 +26,8 @@ _HEADINGS = {
     "growth": "Long threads, big databases",
     "slow_disk": "A disk with 2 ms more for every fsync",
     "rows": "Many users, long histories, big values",
+    "queues": "Workers beside job queues",
+    "steps": "A journalled call",
 }
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from bench import graphs, growth, micro
 from bench.loads import KB
+from bench.queue_contestants import CONTESTANTS
+from bench.queues import CLAIMS
 from bench.report.tables import Rows, median
 from bench.savers import BY_KEY, POSTGRESQL, SQLITE
 from bench.storage import CHAT
@@ -141,6 +143,24 @@ def _steps(rows: Rows):
     return figure
 
 
+def _queues(rows: Rows):
+    """Draw what a worker begins a second, by its concurrency: a line a contestant."""
+    figure, axes = _panels([f"items begun a second, {database}" for database in (SQLITE, POSTGRESQL)])
+    for axis, database in zip(axes, (SQLITE, POSTGRESQL), strict=True):
+        for one, style in zip(CONTESTANTS, ("-", ":", "--", "-.") * len(CONTESTANTS), strict=False):
+            chosen = [row for row in rows if (row["saver"], row["what"]) == (one.key, CLAIMS)]
+            if chosen and one.database == database:
+                at = sorted({row["concurrency"] for row in chosen})
+                points = [median([row for row in chosen if row["concurrency"] == place], "ops") for place in at]
+                colour = _COLOURS[database][not one.ours]
+                axis.plot(at, points, label=one.title.replace("**", ""), color=colour, linestyle=style, marker="o")
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.set_xlabel("concurrency of the worker")
+        axis.legend(frameon=False, fontsize=8)
+    return figure
+
+
 _PLOTS: dict[str, Callable[[Rows], Any]] = {
     "micro-1-throughput": _throughput,
     "micro-2-put": _latency(micro.PUT),
@@ -148,4 +168,5 @@ _PLOTS: dict[str, Callable[[Rows], Any]] = {
     "graphs-loop": _steps,
     "storage-chat": _bytes,
     "growth-threads": _growth,
+    "queues-claims": _queues,
 }

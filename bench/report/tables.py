@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 from rich import table as rich_table
 
 from bench import graphs, growth, micro
+from bench.queue_contestants import CONTESTANTS
+from bench.queues import CLAIMS, CONCURRENCY, LATENCY
 from bench.savers import BY_KEY, MEMORY, POSTGRESQL, SQLITE, TITLES
+from bench.steps import STEPPERS
 from bench.storage import CHAT, exponent
 
 if TYPE_CHECKING:
@@ -219,6 +222,37 @@ def slow_tables(rows: Rows) -> list[Table]:
     return micro_tables(rows, ", slow disk") if rows else []
 
 
+def queue_tables(rows: Rows) -> list[Table]:
+    """Return a table a measure and database: by the worker's concurrency."""
+    columns = [f"{concurrency} at once" for concurrency in CONCURRENCY]
+    shown = {
+        CLAIMS: ("items begun a second", lambda found: count(median(found, "ops"))),
+        LATENCY: (
+            "ms from starting an item till its function begins, an idle worker: median (p95)",
+            lambda found: f"{count(median(found, 'p50'))} ({count(median(found, 'p95'))})",
+        ),
+    }
+    tables = []
+    for what, (title, cell) in shown.items():
+        for database in (SQLITE, POSTGRESQL):
+            lines = []
+            for one in CONTESTANTS:
+                chosen = [row for row in rows if (row["saver"], row["what"]) == (one.key, what)]
+                by = [[row for row in chosen if row["concurrency"] == concurrency] for concurrency in CONCURRENCY]
+                if chosen and one.database == database:
+                    lines.append([one.title, *(marked(found, cell(found)) if found else "" for found in by)])
+            if lines:
+                tables.append(Table(f"{what}, {database}: {title}", ["", *columns], lines))
+    return tables
+
+
+def step_tables(rows: Rows) -> list[Table]:
+    """Return milliseconds a step."""
+    by = {one: [row for row in rows if row["saver"] == one.key] for one in STEPPERS}
+    lines = [[one.title, marked(found, count(median(found, "ms")))] for one, found in by.items() if found]
+    return [Table("a journalled call beside a step and a task: ms each", ["", "ms"], lines)] if lines else []
+
+
 TABLES: dict[str, Callable[[Rows], list[Table]]] = {
     "micro": micro_tables,
     "graphs": graph_tables,
@@ -226,4 +260,6 @@ TABLES: dict[str, Callable[[Rows], list[Table]]] = {
     "growth": growth_tables,
     "slow_disk": slow_tables,
     "rows": row_tables,
+    "queues": queue_tables,
+    "steps": step_tables,
 }
