@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bench import check
-from bench.bounds import BOUNDS, CHAT, COUNTS, FILES, STATEMENTS, WORK
+from bench.bounds import BOUNDS, CHAT, COUNTS, FILES, STATEMENTS, WORK, WORKER
 from bench.savers import POSTGRESQL, SQLITE
 
 
@@ -62,6 +62,13 @@ def test_an_operation_in_a_long_thread_is_no_more_work_than_in_a_short_one(datab
     found = asyncio.run(check.work(new_place(), database))
     assert exceeded(found) == {}
     assert names(found) == set(WORK)
+
+
+def test_what_a_worker_sends_for_a_run_stays_within_its_bounds(database, new_place):
+    found = check.worker(new_place(), database)
+    assert exceeded(found) == {}
+    assert names(found) == set(WORKER)
+    assert all(one.value > 0 for one in found)
 
 
 def test_what_is_over_its_bound_is_found():

@@ -15,17 +15,6 @@ REGISTRY = "tests.support.graphs_registry:registry"
 
 
 @pytest.fixture
-def cli(shared_url):
-    """Run the command line on the database, through the environment variable."""
-
-    def runs(*arguments, given=None, url=shared_url):
-        environment = {"RUNTIME_PERSIST_URL": url, "COLUMNS": "250"}
-        return CliRunner().invoke(main, arguments, input=given, env=environment, catch_exceptions=False)
-
-    return runs
-
-
-@pytest.fixture
 def run_id(runtime, cli):
     """A run of ``hello`` that is queued."""
     runtime.bind(chain({"node": says("hello")}), name="hello")

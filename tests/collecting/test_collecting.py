@@ -100,11 +100,12 @@ async def test_all_kinds_of_rows_keep_what_they_refer_to(runtime, raw, way):
 def test_every_column_that_can_hold_a_reference_is_looked_at():
     """A new column of bytes is either read by a collection or listed here, as one that holds no reference."""
     no_reference = {
-        "rp_attempts": set(),
+        "rp_attempts": {"callback_hash"},
         "rp_blobs": {"address", "content"},
         "rp_checkpoints": {"metadata", "fingerprint"},
         "rp_events": {"payload"},
-        "rp_operations": {"request_fingerprint", "result_fingerprint"},
+        "rp_instances": {"fingerprint"},
+        "rp_operations": {"request_fingerprint", "result_fingerprint", "raw_fingerprint"},
         "rp_receipts": {"fingerprint", "result"},
         "rp_runs": {"request_fingerprint"},
         "rp_spaces": {"secret"},

@@ -123,10 +123,11 @@ class Interleavings(RuleBasedStateMachine):
     def copies(self, process, source):
         target = next(one for one in THREADS if one != source)
         if source in self.heads and target not in self.heads:
-            self.savers[process].copy_thread(source, target)
-            place, *rest = self.heads[source]
-            self.heads[target] = (at(target, place["configurable"]["checkpoint_id"]), *rest)
-            self.stored.setdefault(target, []).append(self.heads[target])
+            with contextlib.suppress(ThreadDeleted):  # nothing is copied to a thread that was deleted
+                self.savers[process].copy_thread(source, target)
+                place, *rest = self.heads[source]
+                self.heads[target] = (at(target, place["configurable"]["checkpoint_id"]), *rest)
+                self.stored.setdefault(target, []).append(self.heads[target])
 
     @rule(process=processes)
     def starts_again(self, process):

@@ -1,7 +1,9 @@
 """Group commit on PostgreSQL: one exchange for what queued together; nobody fails or waits with a neighbour."""
 
 import asyncio
+import dataclasses
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -193,3 +195,27 @@ def test_a_command_whose_plan_fails_before_its_first_step_fails_alone(world):
     errors = settled(sent_together(world, commands))
     assert "AttributeError" in str(errors.pop(3))
     assert errors == [None] * (COMMANDS - 1)
+
+
+def test_a_batch_of_more_than_the_socket_takes_at_once_is_one_exchange(world, proxy):
+    commands = known_threads(world)
+    settled(sent_together(world, [commands.pop() for _ in range(2)]))  # prepares the statement of a batch
+    commands = [dataclasses.replace(c, row=dataclasses.replace(c.row, body=c.row.body * 30_000)) for c in commands]
+    proxy.reset()
+    assert settled(sent_together(world, commands)) == [None] * len(commands)
+    assert proxy.messages == {"B": len(commands), "E": len(commands), "S": 1}
+
+
+def test_what_an_event_loop_holds_back_goes_along_with_whoever_comes_next(world):
+    """The loop is blocked in the turn in which it sent a command, as a node that sleeps blocks it."""
+    first, second = (world.put_checkpoint(name, expects=None) for name in ("t1", "t2"))
+    world.engine._driver._crowded = True  # several came at once a moment ago
+
+    async def blocked():
+        held_back = world.engine.coordinator.commit(first)
+        with ThreadPoolExecutor(1) as other:
+            other.submit(world.commit, second).result(DEADLINE_SECONDS)
+        return held_back.result(DEADLINE_SECONDS)
+
+    assert not asyncio.run(blocked()).replayed
+    assert world.count("rp_checkpoints") == 2

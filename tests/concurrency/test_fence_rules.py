@@ -247,6 +247,7 @@ def test_4_a_refusal_costs_the_statement_and_the_receipts_look_up(
             race = Race(world, postgres_raw)
             world.raw.close()
             world.raw = postgres_raw()  # beside the proxy
+            world.engine.notifications.flush()
             proxy.reset()
             command = world.begin(held, "#2")
             with race.waiting(command, LOCK_RUN, held.run_id) as outcome:

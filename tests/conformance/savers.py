@@ -10,6 +10,8 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from runtime_persist import Runtime
+from tests.fixtures.raw import connect
+from tests.support.leases import run_out
 
 
 def url():
@@ -40,13 +42,19 @@ async def ours():
         yield runtime.checkpointer
 
 
+def _run_out(runtime: Runtime) -> None:
+    raw = connect(runtime.engine)
+    run_out(raw)
+    raw.close()
+
+
 @asynccontextmanager
 async def takeover(_saver, thread_id):
     """A lease runs out, and somebody else takes the thread."""
-    async with Runtime.open(url(), lease_ttl=0.3) as first, Runtime.open(url()) as second:
+    async with Runtime.open(url()) as first, Runtime.open(url()) as second:
         first.engine.heartbeats.close()
         stale = await first.alease(thread_id=thread_id)
-        await asyncio.sleep(0.5)
+        await asyncio.to_thread(_run_out, second)
         async with await second.alease(thread_id=thread_id) as lease:
             yield first.checkpointer.session(stale), second.checkpointer.session(lease)
 

@@ -116,6 +116,7 @@ def test_the_command_that_meets_the_pooler_first_is_done_all_the_same(postgres_u
     world = worlds(counted_pooler.dsn(postgres_url), beside=postgres_url)
     manners = world.engine._driver._manners
     held = world.owned()
+    world.engine.notifications.flush()
     seen = []
     while manners.names:
         counted_pooler.reset()

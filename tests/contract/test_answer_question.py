@@ -1,3 +1,4 @@
+import ormsgpack
 import pytest
 
 from runtime_persist.commands.answer_question import AnswerQuestion
@@ -15,7 +16,7 @@ def waiting(world):
 
 def make(world, run_id):
     answer, blobs = world.payload("a rather long answer")
-    return AnswerQuestion(run_id=run_id, answer=answer, owner="space", blobs=blobs, **world.base())
+    return AnswerQuestion(run_id=run_id, answer=answer, said=b"said", owner="space", blobs=blobs, **world.base())
 
 
 class TestReceipt(Receipt):
@@ -23,7 +24,7 @@ class TestReceipt(Receipt):
         return make(world, waiting(world))
 
     def other(self, world, command):
-        return changed(command, answer=b"another")
+        return changed(command, said=b"something else")
 
 
 def test_the_run_is_queued_with_its_answer(world):
@@ -53,3 +54,19 @@ def test_a_question_is_answered_once(world):
 
 def test_an_unknown_run_is_refused(world):
     world.refused(make(world, "nobody"), RunNotFound)
+
+
+def test_an_answer_to_one_question_is_no_answer_to_the_next(world):
+    run_id = waiting(world)
+    asked = world.run(run_id)["attempt_id"]
+    world.refused(changed(make(world, run_id), question_id="an earlier attempt"), IllegalTransition)
+    assert world.commit(changed(make(world, run_id), question_id=asked)).result == {"status": "queued"}
+
+
+def test_who_answered_what_and_when_is_an_event(world):
+    run_id = waiting(world)
+    world.commit(changed(make(world, run_id), actor="user:ann", interrupt_ids=("i1", "i2")))
+    event = world.raw.one("SELECT * FROM rp_events WHERE run_id = ? AND type = 'run.answered'", run_id)
+    assert event["actor"] == "user:ann"
+    assert event["attempt_id"] == world.run(run_id)["attempt_id"]
+    assert ormsgpack.unpackb(event["payload"]) == {"interrupt_ids": ["i1", "i2"]}

@@ -24,6 +24,7 @@ def test_a_queued_run_is_dispatched_under_the_first_epoch(world):
         "takeover": False,
         "attempt_id": command.attempt_id,
         "crash_loop": False,
+        "domains_open": 0,
         "control": "open",
         "stop_reason": None,
         "deadline_in_us": None,

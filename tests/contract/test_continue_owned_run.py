@@ -1,9 +1,9 @@
 import pytest
 
 from runtime_persist.commands.yield_attempt import YieldAttempt
-from runtime_persist.errors import NothingToClaim, RunFailed, ThreadOwned
+from runtime_persist.errors import DomainsOpen, NothingToClaim, RunFailed, ThreadOwned
 from runtime_persist.model import limits
-from runtime_persist.model.lease import MANUAL_GRAPH
+from runtime_persist.model.lease import ALL_REVOKED, MANUAL_GRAPH
 from tests.fixtures.contracts import Receipt, changed
 
 
@@ -118,3 +118,13 @@ def test_a_lease_without_a_graph_that_was_left_is_nothing_to_continue(world):
     run_id = world.raw.value("UPDATE rp_runs SET expires_us = 0 RETURNING run_id")
     refused = world.refused(world.continue_run(graph="other"), NothingToClaim)
     assert refused.details["last_run_id"] == run_id
+
+
+def test_a_run_whose_domains_are_not_revoked_is_not_continued(world):
+    old = world.owned()
+    world.with_domain(old)
+    world.expire(old)
+    world.refused(world.continue_run(), DomainsOpen)
+    world.commit(world.confirm_revocation(old.run_id))
+    assert world.commit(world.continue_run()).result["epoch"] == old.epoch + 1
+    assert world.run(old.run_id)["revocation"] == ALL_REVOKED

@@ -1,5 +1,6 @@
 from runtime_persist.commands.copy_thread import CopyThread
-from runtime_persist.errors import InvalidInput
+from runtime_persist.commands.delete_thread import DeleteThread
+from runtime_persist.errors import InvalidInput, ThreadDeleted, ThreadNotEmpty
 from tests.fixtures.contracts import Receipt, Unleased, changed
 from tests.fixtures.world import THREAD
 
@@ -70,7 +71,16 @@ def test_an_effect_of_the_source_never_fires_again_in_the_copy(world):
 def test_a_target_that_is_not_empty_is_refused(world):
     filled(world)
     world.commit(world.put_checkpoint(checkpoint_id="c9"))
-    world.refused(make(world), InvalidInput)
+    world.refused(make(world), ThreadNotEmpty)
+
+
+def test_a_deleted_target_is_refused_because_no_saver_could_write_to_the_copy(world):
+    """What is put on a copied checkpoint names one that is older than the mark of the deleted thread."""
+    filled(world)
+    world.commit(world.put_checkpoint(checkpoint_id="z1"))
+    world.commit(DeleteThread(**world.of_thread()))
+    world.refused(make(world), ThreadDeleted)
+    world.refused(world.put_checkpoint(checkpoint_id="z2", parent_id="c2"), ThreadDeleted)
 
 
 def test_a_thread_is_not_copied_onto_itself(world):

@@ -2,6 +2,7 @@ import pytest
 
 from runtime_persist.commands.delete_thread import DeleteThread
 from runtime_persist.commands.finalize_run import FinalizeRun
+from runtime_persist.errors import DomainsOpen
 from tests.fixtures.contracts import Receipt, Unleased, changed
 from tests.fixtures.world import THREAD
 
@@ -58,7 +59,8 @@ def test_nothing_of_the_thread_stays_but_its_mark(world):
 
 def test_other_threads_are_not_touched(world):
     filled(world, "other")
-    before = {name: rows for name, rows in world.dump().items() if name not in {"rp_threads", "rp_receipts"}}
+    own = {"rp_threads", "rp_receipts", "rp_cursors"}  # the last: see test_positions_are_never_given_again
+    before = {name: rows for name, rows in world.dump().items() if name not in own}
     filled(world, THREAD)
     world.commit(make(world))
     after = world.dump()
@@ -90,3 +92,27 @@ def test_the_receipt_of_a_deleted_run_is_forgotten_with_it(world, start):
     again = world.commit(command)
     assert not again.replayed
     assert world.run(command.request.run_id)["thread_id"] == THREAD
+
+
+def test_a_thread_is_not_deleted_while_a_domain_of_its_runs_is_open(world):
+    """How to find the domain would be forgotten with it."""
+    held = world.owned()
+    world.with_domain(held)
+    world.expire(held)
+    world.refused(DeleteThread(**world.of_thread()), DomainsOpen)
+    world.commit(world.confirm_revocation(held.run_id))
+    world.commit(DeleteThread(**world.of_thread()))
+    assert world.count("rp_domains") == 0
+
+
+def test_positions_are_never_given_again(world):
+    """A consumer that has seen the deleted events must not take the next ones for them."""
+    greatest = "SELECT max(position) AS position FROM rp_events"
+    filled(world, "other")
+    filled(world, THREAD)
+    before = world.raw.value(greatest)
+    world.commit(make(world))
+    assert world.raw.value(greatest) < before
+    world.commit(make(world, "other"))
+    world.queued()
+    assert world.raw.value(greatest) > before

@@ -2,9 +2,8 @@ import pytest
 
 from runtime_persist.commands.activate_lease import ActivateLease
 from runtime_persist.commands.release_claim import ReleaseClaim
-from runtime_persist.errors import IllegalTransition
+from runtime_persist.errors import DomainsOpen, IllegalTransition
 from runtime_persist.model.ids import new_id
-from runtime_persist.model.lease import EMPTY_DOMAIN_SET
 from tests.fixtures.contracts import Leased, Receipt, changed
 from tests.fixtures.world import Held
 
@@ -68,7 +67,7 @@ def test_a_takeover_that_is_given_back_leaves_the_run_lost_and_is_not_counted(wo
 
 def test_a_takeovers_attempt_that_was_made_but_not_started_is_claimed_again(world):
     held = taken_over(world)
-    activate = ActivateLease(revocation=EMPTY_DOMAIN_SET, attempt_id=new_id(), **world.of_lease(held))
+    activate = ActivateLease(attempt_id=new_id(), **world.of_lease(held))
     attempt_id = world.commit(activate).result["attempt_id"]
     world.commit(make(world, held))
     assert world.attempt(attempt_id)["status"] == "queued"
@@ -88,3 +87,29 @@ def test_a_stopping_run_ends_instead(world, reason, final):
 
 def test_past_the_start_fence_nothing_is_given_back(world):
     world.refused(make(world, world.owned()), IllegalTransition)
+
+
+def test_a_lost_run_is_lost_again_with_the_domains_of_its_older_epochs(world):
+    """Nothing was started: the next claim finds them as this one did."""
+    old = world.owned()
+    world.with_domain(old)
+    held = world.taken_over(old)
+    assert world.commit(ReleaseClaim(**world.of_lease(held))).result == {"status": "lost"}
+    assert world.run(old.run_id)["domains_open"] == 1
+
+
+def test_a_run_that_was_never_started_is_given_back_when_its_domains_are_revoked(world):
+    old = world.activated(world.claimed())
+    world.with_domain(old)
+    held = world.taken_over(old)
+    world.refused(ReleaseClaim(**world.of_lease(held)), DomainsOpen)
+    world.commit(world.record_revocation(held))
+    assert world.commit(ReleaseClaim(**world.of_lease(held))).result == {"status": "queued"}
+
+
+def test_a_stopping_run_is_not_ended_by_giving_its_claim_back_before_its_domains_are_revoked(world):
+    old = world.owned()
+    world.with_domain(old)
+    held = world.taken_over(old)
+    world.set_run(old.run_id, control="stopping", stop_reason="cancel")
+    world.refused(ReleaseClaim(**world.of_lease(held)), DomainsOpen)

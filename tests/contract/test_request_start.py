@@ -3,7 +3,6 @@ import pytest
 from runtime_persist.commands.activate_lease import ActivateLease
 from runtime_persist.commands.request_start import RequestStart
 from runtime_persist.errors import IllegalTransition
-from runtime_persist.model.lease import EMPTY_DOMAIN_SET
 from tests.fixtures.contracts import Leased, Receipt, changed
 
 
@@ -14,7 +13,7 @@ def activated(world):
 
 def active(world):
     held = world.claimed()
-    world.commit(ActivateLease(revocation=EMPTY_DOMAIN_SET, attempt_id="x", **world.of_lease(held)))
+    world.commit(ActivateLease(attempt_id="x", **world.of_lease(held)))
     return held
 
 

@@ -6,10 +6,12 @@ from runtime_persist.errors import IllegalTransition, OperationNotFound, RunNotF
 from tests.fixtures.contracts import Receipt, changed
 
 
-def asked(world, thread_id="thread-1"):
+def asked(world, thread_id="thread-1", *, hooked=False):
     """A run that waits because an operation's try is unknown."""
     held = world.owned(thread_id)
-    operation = world.begun(held)
+    command = world.begin(held, hooked=hooked)
+    world.commit(command)
+    operation = command.operation_id
     world.raw.rows("UPDATE rp_operation_tries SET status = 'unknown' WHERE operation_id = ?", operation)
     world.commit(YieldAttempt(reason="ask", question=b"?", **world.of_lease(held)))
     return held.run_id, operation
@@ -39,6 +41,22 @@ def test_it_happened_and_the_result_is_stored(world):
     run = world.run(run_id)
     assert (run["status"], run["question"]) == ("queued", None)
     assert world.events(run_id)[-2:] == ["operation.resolved", "run.queued"]
+
+
+def test_of_an_operation_with_response_hooks_the_result_is_a_raw_answer_that_counts_when_they_were_asked(world):
+    run_id, operation = asked(world, hooked=True)
+    command = make(world, run_id, operation)
+    assert world.commit(command).result == {"status": "pending", "run_status": "queued"}
+    row = world.operation(operation)
+    assert (row["status"], row["phase"], row["raw"], row["raw_fingerprint"]) == (
+        "pending",
+        "raw_saved",
+        command.result,
+        b"o",
+    )
+    assert (row["result"], row["ended_us"]) == (None, None)
+    assert world.tries(operation) == ["succeeded"]
+    world.refused(make(world, run_id, operation), IllegalTransition)
 
 
 def test_it_did_not_happen_and_may_be_tried_again(world):

@@ -1,7 +1,8 @@
 import pytest
 
 from runtime_persist.commands.yield_attempt import YieldAttempt
-from runtime_persist.errors import ThreadOwned
+from runtime_persist.errors import DomainsOpen, ThreadOwned
+from runtime_persist.model.budgets import Budget, Ticket
 from tests.fixtures.contracts import Receipt, changed
 
 
@@ -89,3 +90,25 @@ def test_finished_runs_are_no_hindrance(world):
     run_id = world.queued()
     world.set_run(run_id, status="succeeded")
     assert world.run(world.owned().run_id)["thread_run_no"] == 2
+
+
+def test_a_run_whose_domains_are_not_revoked_is_not_superseded(world):
+    old = world.owned()
+    world.with_domain(old)
+    world.expire(old)
+    world.refused(world.start_owned_run(), DomainsOpen)
+    world.commit(world.confirm_revocation(old.run_id))
+    world.commit(world.start_owned_run())
+    assert world.run(old.run_id)["status"] == "cancelled"
+
+
+def test_one_that_retries_a_run_goes_on_with_its_budget_and_says_so(world):
+    held = world.owned(budget=Budget(loops=1))
+    command = world.begin_with_ticket(held)
+    world.commit(command)
+    world.commit(world.settle(held, command.operation_id, Ticket("loop").takes()))
+    world.commit(world.fail_attempt(held))
+    lower = world.start_owned_run(budget=Budget(tokens=9), retry_of_run_id=held.run_id)
+    result = world.commit(lower).result
+    assert (result["budgeted"], result["limits_invocations"]) == (True, False)
+    assert (world.spent(result["run_id"]), world.spent(result["run_id"], "tokens")) == ((1, 0, 1), (9, 0, 0))

@@ -11,6 +11,26 @@ PROMISES = {
     "01_checkpointer.py": ["STALE_WRITER", "n = 1"],
     "02_owned_run.py": ["waiting_approval - pay 42.00?", "approved by Ada", "succeeded - calls made: 1"],
     "03_worker.py": ["Hello Ada - succeeded", "Hello Grace - succeeded"],
+    "04_remote_runtime.py": ["reported: True succeeded", "afterwards: False late", "42 - succeeded"],
+    "05_agent.py": [
+        "waiting_approval",
+        "charged 42.00 / more than 1,000.00 is not allowed / shipping approved",
+        "charges made: 1 - model calls: 2",
+    ],
+    "06_payment.py": ["the first process: SIGKILL", "order-7: 4200 cents", "requests: 2 - charges: 1"],
+    "07_email.py": [
+        "the first process: SIGKILL",
+        "waiting_approval - what became of mail to='ada@example.com'",
+        "sent, says the server",
+        "mails: 1",
+    ],
+    "08_budgeted_agent.py": [
+        "3 of 3 loops are spent",
+        "waiting_approval - budget",
+        "EUR 1.1, GBP 1.3, JPY 1.4",
+        "loops: 4 - tokens: 400",
+        "tool calls: 4 - looked up: EUR GBP GBP JPY",
+    ],
 }
 
 

@@ -1,5 +1,6 @@
 """What the README shows runs as it stands there, and prints what it says."""
 
+import json
 import re
 import subprocess
 import sys
@@ -19,8 +20,29 @@ def test_the_readme_code_runs_from_top_to_bottom(tmp_path):
         "You asked: why?",
         "{'order_id': 'order-7', 'cents': 4200}",
         "succeeded",
+        "Order 9 is paid.",
         "True",
     ]
+
+
+def test_the_readme_shows_what_run_why_says_of_its_queued_run(tmp_path):
+    code = "\n".join(re.findall(r"```python\n(.*?)```", README, re.DOTALL))
+    (shown,) = re.findall(r"```text\n(queued .*?)```", README, re.DOTALL)
+    (tmp_path / "app.py").write_text(code)
+    subprocess.run([sys.executable, "app.py"], cwd=tmp_path, capture_output=True, check=True)
+
+    def run(*arguments):
+        cli = [sys.executable, "-m", "runtime_persist.cli", *arguments, "--url", "sqlite:///agents.db"]
+        return subprocess.run(cli, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+
+    (record,) = json.loads(run("run", "list", "--thread", "t3", "--json"))
+    said = run("run", "why", record["run_id"])
+
+    def without_ids_and_times(text):
+        text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "RUN", text)
+        return [re.sub(r"\d{4}-\S+ \S+Z \(.* ago\)", "WHEN", line.rstrip()) for line in text.splitlines()]
+
+    assert without_ids_and_times(said) == without_ids_and_times(shown)
 
 
 def test_the_readme_worker_command_line_finishes_the_queued_run(tmp_path):

@@ -11,6 +11,7 @@ from langgraph.checkpoint.serde.types import INTERRUPT
 from uuid_utils import uuid7
 
 from runtime_persist.commands.begin_operation import BeginOperation
+from runtime_persist.commands.claim_next import ClaimNext
 from runtime_persist.commands.claim_run import ClaimRun
 from runtime_persist.commands.commit_workflow_checkpoint import CommitWorkflowCheckpoint
 from runtime_persist.commands.commit_workflow_task_writes import CommitWorkflowTaskWrites
@@ -19,12 +20,13 @@ from runtime_persist.commands.parts.checkpoint_rows import CheckpointRow
 from runtime_persist.commands.parts.spec import Command
 from runtime_persist.commands.parts.write_rows import TaskWrite, TaskWrites
 from runtime_persist.commands.put_thread_checkpoint import PutThreadCheckpoint
+from runtime_persist.commands.register_graph import RegisterGraph
 from runtime_persist.commands.renew_lease import RenewLease
 from runtime_persist.commands.start_attempt import StartAttempt
 from runtime_persist.commands.start_owned_run import StartOwnedRun
 from runtime_persist.contentstore import pack
 from runtime_persist.coordinator import CommitReceipt
-from runtime_persist.engine import OwnedRun, ownership, run
+from runtime_persist.engine import OwnedRun, dispatch, ownership, run
 from runtime_persist.errors import LeaseLost
 from runtime_persist.model.ids import new_id
 from runtime_persist.model.keys import fingerprint
@@ -32,6 +34,7 @@ from runtime_persist.model.payload import PayloadRef
 from runtime_persist.queries.operations import OperationKey
 from runtime_persist.testing.faults import Rows, check_invariants, read_rows
 from tests.faults.kit import Stage
+from tests.support.capacity import reported
 
 SERDE = JsonPlusSerializer()
 GRAPH = "graph"
@@ -79,7 +82,12 @@ def large(stage: Stage, what: str) -> str:
 
 
 def request(stage: Stage, value: Any = "question") -> Any:
-    return ownership.request(stage.engine, SERDE, GRAPH, value, thread_id=stage.thread_id)
+    """A run with a scope of its own, of a graph with a limit: what takes a place passes every gate."""
+    limit = RegisterGraph(space=stage.engine.space, command_id=new_id(), graph=GRAPH, max_concurrency=1_000_000)
+    commit(stage, limit)
+    named = {name: f"{name} of {stage.thread_id}" for name in ("scope", "graph_version")}
+    named["thread_id"] = stage.thread_id
+    return ownership.request(stage.engine, SERDE, GRAPH, value, **named)
 
 
 def start_owned(stage: Stage) -> StartOwnedRun:
@@ -106,13 +114,33 @@ def queue(stage: Stage) -> str:
 
 def claim(stage: Stage, run_id: str) -> OwnedRun:
     candidate = {"run_id": run_id, "thread_id": stage.thread_id, "graph": GRAPH}
-    owned, _ = run(ownership.claim(stage.engine, SERDE, candidate))
+    owned, _ = run(ownership.claim(stage.engine, SERDE, candidate, instance_id=reported(stage.engine)))
     stage.engine.heartbeats.remove(owned)
     return owned
 
 
 def claim_command(stage: Stage, run_id: str) -> ClaimRun:
-    return ClaimRun(run_id=run_id, worker_id="victim", attempt_id=new_id(), ttl_us=stage.engine.ttl_us, **thread(stage))
+    fields = {"worker_id": "victim", "attempt_id": new_id(), "instance_id": reported(stage.engine, "victim")}
+    return ClaimRun(run_id=run_id, ttl_us=stage.engine.ttl_us, **fields, **thread(stage))
+
+
+def next_command(stage: Stage, kind: str, *, waits: bool = False, starts: bool = False) -> ClaimNext:
+    """A claim of the graph's next run, which is the only one that has this version."""
+    (served_no,) = (row["served_no"] for row in rows(stage)["graphs"] if row["graph"] == GRAPH)
+    return ClaimNext(
+        space=stage.engine.space,
+        command_id=new_id(),
+        graph=GRAPH,
+        kind=kind,
+        versions=(f"graph_version of {stage.thread_id}",),
+        worker_id="victim",
+        instance_id=reported(stage.engine, "victim"),
+        attempt_id=new_id(),
+        ttl_us=stage.engine.ttl_us,
+        served_no=served_no,
+        waits=waits,
+        starts=starts,
+    )
 
 
 def take_over(stage: Stage, run_id: str) -> OwnedRun:
@@ -123,7 +151,7 @@ def take_over(stage: Stage, run_id: str) -> OwnedRun:
     assert owned.lease.epoch == before["epoch"] + 1
     with pytest.raises(LeaseLost):
         commit(stage, RenewLease(ttl_us=1, **leased(stage, owned) | {"epoch": before["epoch"]}))
-    run(ownership.activate(owned))
+    run(dispatch.activate(owned))
     return owned
 
 
@@ -254,4 +282,4 @@ def start_try(stage: Stage, owned: OwnedRun, operation_id: str, try_no: int) -> 
 
 
 def activate(owned: OwnedRun) -> None:
-    run(ownership.activate(owned))
+    run(dispatch.activate(owned))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from runtime_persist.commands import COMMANDS, Spec
 from runtime_persist.commands.parts.spec import HotCommand
-from runtime_persist.testing.faults import cuts
+from runtime_persist.testing.cuts import cuts
 from tests.faults.matrix import NOT_KILLED, SCENARIOS
 from tests.faults.scenarios import Scenario
 

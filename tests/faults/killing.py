@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 from runtime_persist.commands.parts.spec import HotCommand
 from runtime_persist.coordinator.transaction import bundle_of
-from runtime_persist.testing.faults import Cut, cuts, queries_of
+from runtime_persist.plan import Bundle
+from runtime_persist.testing.cuts import Cut, cuts, queries_of
 from runtime_persist.testing.proxy import Hold
 from tests.faults import acts
 from tests.faults.kit import Death, ForkServer, PostgresLab, SqliteLab, Stage
@@ -40,7 +41,9 @@ def exchange(lab: PostgresLab, scenario: Scenario, cut: Cut) -> str:
     if cut.statement in {"begin", "commit"}:
         return cut.statement.upper()
     (query,) = (query for query in queries_of(scenario.spec) if query.name == cut.statement)
-    return lab.dialect.query(query).server_name
+    found = lab.dialect.bundle(query).whole if isinstance(query, Bundle) else lab.dialect.query(query)
+    assert found is not None
+    return found.server_name
 
 
 @contextmanager

@@ -168,8 +168,10 @@ class SqliteLab:
 
     dialect_name = "sqlite"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, migrated: Path) -> None:
+        """Work in a folder, on copies of a file with tables and nothing else."""
         self._folder = folder
+        self._migrated = migrated
         self._prepared: dict[str, tuple[Path, Any]] = {}
         self.traces: dict[str, Counter[str]] = {}
         self._cases = 0
@@ -178,6 +180,7 @@ class SqliteLab:
     def stage(self, name: str, prepare: Prepare) -> Iterator[Stage]:
         if name not in self._prepared:
             template = self._folder / f"{name}.template"
+            shutil.copyfile(self._migrated, template)
             with self._open(template) as stage:
                 self._prepared[name] = (template, prepare(stage))
         template, prepared = self._prepared[name]

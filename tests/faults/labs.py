@@ -17,13 +17,13 @@ def fork_server() -> Iterator[ForkServer]:
 
 
 @pytest.fixture(scope="session")
-def sqlite_lab(tmp_path_factory) -> SqliteLab:
-    return SqliteLab(tmp_path_factory.mktemp("sqlite"))
+def sqlite_lab(tmp_path_factory, sqlite_template) -> SqliteLab:
+    return SqliteLab(tmp_path_factory.mktemp("sqlite"), sqlite_template)
 
 
 @pytest.fixture(scope="session")
-def postgres_lab(postgres_server) -> Iterator[PostgresLab]:
-    dsn = postgres_server.create_database()
+def postgres_lab(postgres_server, postgres_template) -> Iterator[PostgresLab]:
+    dsn = postgres_server.create_database(postgres_template)
     with PostgresProxy("127.0.0.1", postgres_server.port) as proxy:
         lab = PostgresLab(dsn, proxy)
         yield lab

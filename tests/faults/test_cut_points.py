@@ -3,7 +3,7 @@
 import pytest
 
 from runtime_persist.commands import COMMANDS
-from runtime_persist.testing.faults import cuts
+from runtime_persist.testing.cuts import cuts
 from tests.faults.document import PATH, document
 from tests.faults.killing import trace
 from tests.faults.matrix import NOT_KILLED, SCENARIOS

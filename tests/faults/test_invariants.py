@@ -6,6 +6,7 @@ import pytest
 
 from runtime_persist.testing.faults import check_invariants
 from tests.faults import acts
+from tests.faults.domains import confirms, opens
 
 
 @pytest.fixture(scope="module")
@@ -18,6 +19,9 @@ def life(sqlite_lab):
         acts.commit(stage, acts.task_writes(stage, first))
         begin = acts.begin(stage, first)
         acts.commit(stage, begin)
+        acts.commit(stage, opens(stage, first))
+        stage.expire(first.lease.run_id)
+        acts.commit(stage, confirms(stage, first.lease.run_id))
         second = acts.take_over(stage, first.lease.run_id)
         acts.commit(stage, acts.start_try(stage, second, begin.operation_id, 2))
         acts.commit(stage, acts.complete(stage, second, begin.operation_id, 2))
@@ -58,9 +62,25 @@ def double(table, **where):
     return damage
 
 
+def called(**changes):
+    """A call that took a loop of the run that runs."""
+
+    def damage(rows):
+        (run,) = (row for row in rows["runs"] if row["status"] == "running")
+        run |= {"loops_consumed": 1} | changes
+        ticket = dict.fromkeys(("tool_calls", "tokens", "cost_micros"), 0)
+        rows["tickets"].append(
+            ticket | {"run_id": run["run_id"], "state": "consumed", "loops": 1, "invocation": "agent:1", "epoch": 1}
+        )
+
+    return damage
+
+
 DAMAGE = {
     "an event is missing": remove("events", seq=3),
     "an event is there twice": double("events", seq=3),
+    "an event stands in front of an earlier one": change("events", "position", 0, seq=3),
+    "a run does not know the place of its last event": change("runs", "event_position", 0, status="running"),
     "the event counter ran ahead": change("runs", "event_seq", 99, status="running"),
     "an epoch without a claim": change("runs", "epoch", 3, status="running"),
     "a row of an epoch that never was": change("checkpoints", "epoch", 9),
@@ -83,11 +103,23 @@ DAMAGE = {
     "an earlier try is still started": change("operation_tries", "status", "started", try_no=1),
     "a try without its event": remove("events", type="operation.started"),
     "a try was completed twice": double("events", type="operation.completed"),
+    "a domain that its run does not count": remove("domains"),
+    "an open domain of a final run": change("domains", "state", "open"),
+    "a revoked domain without a proof": change("domains", "proof", None),
     "a head without a checkpoint": remove("checkpoints"),
     "a checkpoint without a head": remove("heads"),
     "content is missing": remove("blobs"),
+    "a ticket that its run does not count": called(loops_consumed=0),
+    "a call beyond its run's limit": called(loops_limit=0),
+    "a call beyond its invocation's limit": called(invocation_loops_limit=0),
     "a receipt of no command": change("receipts", "kind", "sing"),
 }
+
+
+def test_a_call_within_its_limits_is_no_damage(life):
+    rows = copy.deepcopy({table: [dict(row) for row in found] for table, found in life.items()})
+    called(loops_limit=1, invocation_loops_limit=1)(rows)
+    assert check_invariants(rows) == []
 
 
 @pytest.mark.parametrize("name", DAMAGE)

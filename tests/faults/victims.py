@@ -22,10 +22,11 @@ from runtime_persist.commands import COMMANDS
 from runtime_persist.commands.parts.spec import Command, HotCommand
 from runtime_persist.coordinator import CommitCoordinator, CommitReceipt
 from runtime_persist.coordinator.transaction import bundle_of
-from runtime_persist.dialects import Dialect, PostgresDialect, SqliteDialect, parse_url
+from runtime_persist.dialects import Dialect, dialect_of, parse_url
 from runtime_persist.drivers import open_driver
 from runtime_persist.model.keys import SpaceKeys
-from runtime_persist.testing.faults import queries_of
+from runtime_persist.plan import Bundle
+from runtime_persist.testing.cuts import queries_of
 
 HEADER = struct.Struct("!I")
 Tell = Callable[[str, Any], None]
@@ -99,14 +100,15 @@ def _run(task: dict[str, Any], writing: int) -> None:
 
 def warm_up() -> None:
     """Compile every statement once; no connection is opened."""
-    for dialect in (SqliteDialect(), PostgresDialect()):
+    for url in ("sqlite:///file", "postgresql://host/name"):
+        dialect = dialect_of(parse_url(url))  # what engines share
         WARM[dialect.name] = dialect
         for spec in COMMANDS.values():
             if isinstance(spec, HotCommand):
                 dialect.bundle(bundle_of(spec))
             else:
                 for query in queries_of(spec):
-                    dialect.query(query)
+                    _ = dialect.bundle(query) if isinstance(query, Bundle) else dialect.query(query)
     import asyncpg
     import asyncpg.pgproto.pgproto  # noqa: F401
 

@@ -1,5 +1,7 @@
 """Threads that graphs made with the stock savers, continued here (user pain J1)."""
 
+import threading
+
 import pytest
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.graph import START, StateGraph
@@ -7,6 +9,7 @@ from langgraph.types import Send
 
 from runtime_persist.adapters.workflow.importing import import_threads
 from runtime_persist.errors import CheckpointConflict, InvalidInput, MissingDependency, StaleWriter, ThreadDeleted
+from tests.fixtures.raw import DEADLINE_SECONDS
 from tests.support.checkpoints import at
 from tests.support.graphs import State, asks, chain, config, fails, fanned, nested, resume, says
 
@@ -70,15 +73,25 @@ def test_a_waiting_subgraph_goes_on_here(stock, saver):
 
 
 def test_queued_sends_run_here_and_results_that_were_there_are_not_made_again(stock, saver):
-    ran = []
+    ran, stored = [], threading.Semaphore(0)
 
     def work(given):
         ran.append(given["item"])
         if given["item"] == 2 and len(ran) <= 3:
+            for _ in range(2):  # those of the others: what comes behind an error is not stored
+                assert stored.acquire(timeout=DEADLINE_SECONDS)
             raise OSError
         return {"log": [given["item"]]}
 
     def call(graph):
+        put_writes = graph.checkpointer.put_writes
+
+        def counted(*given):
+            put_writes(*given)
+            if ran:
+                stored.release()
+
+        graph.checkpointer.put_writes = counted
         with pytest.raises(OSError):
             graph.invoke({"log": [], "items": [1, 2, 3]}, config())
 

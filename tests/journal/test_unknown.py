@@ -1,9 +1,19 @@
 """A try that started and was never settled is unknown; ``on_unknown`` decides, and nobody guesses (user pain C3)."""
 
+import asyncio
+
 import pytest
 from langgraph.errors import GraphBubbleUp
 
-from runtime_persist.errors import IllegalTransition, LeaseLost, OperationFailed, OperationNotFound, OperationUnknown
+from runtime_persist import DidNotHappen, operation
+from runtime_persist.errors import (
+    AlreadyAnswered,
+    IllegalTransition,
+    LeaseLost,
+    OperationFailed,
+    OperationNotFound,
+    OperationUnknown,
+)
 from tests.support import programs
 from tests.support.graphs import chain, config
 from tests.support.journal import Outside
@@ -107,8 +117,18 @@ async def test_a_person_says_that_it_did_not_happen(runtime, way, raw):
     output = await way(graph, "invoke", None, config())
     assert output["log"] == [2]
     assert outside.keys[0] == outside.keys[1]
-    with pytest.raises(IllegalTransition):
+    with pytest.raises(AlreadyAnswered) as refused:
         await way(runtime.runs, "resolve", operation_id, happened=True)
+    assert refused.value.details["answered"] == [operation_id]
+    assert refused.value.details["answered_by"] == "user"
+
+
+async def test_there_is_nothing_to_say_about_an_operation_that_nobody_asked_about(runtime, way, raw, outside):
+    graph = runtime.bind(graph_of(outside.charge()), name="g")
+    await way(graph, "invoke", HELLO, config())
+    with pytest.raises(IllegalTransition):
+        await way(runtime.runs, "resolve", raw.value("SELECT operation_id FROM rp_operations"), happened=False)
+    assert raw.value("SELECT status FROM rp_operations") == "succeeded"
 
 
 async def test_there_is_nothing_to_say_about_an_unknown_id(runtime, way):
@@ -155,3 +175,64 @@ async def test_a_copied_thread_asks_for_itself_and_its_answer_reaches_its_own_ru
     assert outside.calls == ["a"]  # the source's effect did not fire again
     statuses = {run.thread_id: run.status for run in runtime.runs.list()}
     assert statuses == {"t": "waiting_approval", "copy": "succeeded"}
+
+
+async def test_what_a_run_left_open_when_it_ended_is_settled_for_who_calls_it_again(runtime, way, raw):
+    """The run is stopped while nobody knows what became of its call: it ends, and the call stays unknown."""
+    graph, outside = await lost_in_the_call(runtime, way, raw)
+    with pytest.raises(OperationUnknown) as caught:
+        await way(graph, "invoke", None, config())
+    operation_id = caught.value.details["operation_id"]
+    (ended,) = await way(runtime.runs, "list")
+    await way(runtime.runs, "cancel", ended.run_id)
+    assert raw.value("SELECT status FROM rp_operation_tries") == "unknown"
+    result = {"receipt": "found"}
+    assert await way(runtime.runs, "resolve", operation_id, happened=True, result=result) == "cancelled"
+    assert (await way(graph, "invoke", None, config()))["log"] == ["found"]
+    assert outside.calls == ["a"]
+    assert {run.run_id: run.status for run in await way(runtime.runs, "list")}[ended.run_id] == "cancelled"
+    with pytest.raises(AlreadyAnswered):
+        await way(runtime.runs, "resolve", operation_id, happened=False)
+
+
+@pytest.mark.parametrize("policy", ["retry", "reconcile"])
+async def test_a_call_that_its_caller_cancelled_is_unknown_as_soon_as_another_try_begins(
+    open_runtime, raw_of, outside, policy
+):
+    """In one attempt, so no takeover has said it: the one who starts the next try does."""
+    runtime, known, in_call = open_runtime(), [], asyncio.Event()
+    raw = raw_of(runtime)
+
+    def ask(request, idempotency_key, tries):
+        del request, idempotency_key
+        known.extend((one.try_no, one.status) for one in tries)
+        return DidNotHappen()
+
+    @operation(name="charge", key=str, on_unknown="retry" if policy == "retry" else ask)
+    async def charge(what, *, idempotency_key):
+        outside.call(what, idempotency_key)
+        if len(outside.calls) == 1:
+            in_call.set()
+            await asyncio.Event().wait()
+        during.extend(statuses())
+        return "charged"
+
+    def statuses():
+        return [row["status"] for row in raw.rows("SELECT status FROM rp_operation_tries ORDER BY try_no")]
+
+    async def node(_):
+        first = asyncio.ensure_future(charge("a"))
+        await in_call.wait()
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        return {"log": [await charge("a")]}
+
+    during = []
+    graph = runtime.bind(chain({"node": node}), name="g")
+    assert (await graph.ainvoke(HELLO, config()))["log"] == ["charged"]
+    first = "unknown" if policy == "retry" else "failed"  # the outside said that it did not happen
+    assert during == [first, "started"]
+    assert statuses() == [first, "succeeded"]
+    assert known == ([] if policy == "retry" else [(1, "unknown")])
+    assert outside.keys[0] == outside.keys[1]

@@ -8,7 +8,7 @@ import pytest
 from runtime_persist.commands import COMMANDS
 from runtime_persist.engine import ownership, run
 from runtime_persist.errors import NothingToClaim, ThreadOwned
-from runtime_persist.testing.faults import cuts
+from runtime_persist.testing.cuts import cuts
 from tests.faults import acts
 from tests.recovery.lives import STEPS
 

@@ -49,9 +49,9 @@ async def test_it_has_a_lease_of_its_own_which_does_not_outlive_that_of_the_oute
     assert await ends(runtime, way) == dict.fromkeys(["t", "inner thread"], ("succeeded", None, "released"))
 
 
-async def test_the_youngest_run_is_renewed_first(open_runtime, monkeypatch):
+async def test_the_youngest_run_is_renewed_first(frequent_heartbeats, open_runtime, monkeypatch):
     """So that also after every heartbeat the lease of the outer run ends last."""
-    runtime, renewed = open_runtime(lease_ttl=0.6), []
+    runtime, renewed = open_runtime(), []
     commit = runtime.engine.coordinator.commit
 
     def watched(command):

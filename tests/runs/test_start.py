@@ -1,5 +1,7 @@
 """runs.start, get, list, cancel, result: queued runs, and idempotency keys."""
 
+import random
+import string
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -14,6 +16,7 @@ from runtime_persist.errors import (
     RunFailed,
     UnknownGraph,
 )
+from runtime_persist.model import limits
 from tests.support.graphs import chain, config, fails, says
 
 
@@ -139,6 +142,31 @@ async def test_the_same_key_with_another_request_is_refused(runtime, graph, way,
 async def test_keys_that_cannot_be_used_are_refused(runtime, graph, way, key):
     with pytest.raises(InvalidInput, match="idempotency_key"):
         await way(runtime.runs, "start", "g", {}, idempotency_key=key)
+
+
+def drawn(length):
+    """Return a text that no database can compress to fit an index."""
+    return "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=length))
+
+
+async def test_names_are_as_long_as_every_database_can_look_up(runtime, graph, way, open_runtime):
+    longest = drawn(limits.NAME_BYTES_MAX)
+    with open_runtime(space=longest) as other:
+        other.bind(chain({"node": says("x")}), name=longest)
+        terms = {"thread_id": longest, "idempotency_key": longest}
+        runs = [await way(other.runs, "start", longest, {}, **terms) for _ in range(2)]
+        assert runs[0].run_id == runs[1].run_id
+        assert [event.seq for event in other.events(consumer=longest, wait=False)] == [1, 2]
+    for length in (limits.NAME_BYTES_MAX + 1, 10_000):
+        name = drawn(length)
+        with pytest.raises(InvalidInput, match="at most 512 bytes"):
+            await way(runtime.runs, "start", "g", {}, idempotency_key=name)
+        with pytest.raises(InvalidInput, match="at most 512 bytes"):
+            runtime.bind(chain({"node": says("x")}), name=name)
+        with pytest.raises(InvalidInput, match="at most 512 bytes"):
+            runtime.events(consumer=name)
+        with pytest.raises(InvalidInput, match="at most 512 bytes"):
+            open_runtime(space=name)
 
 
 @pytest.mark.parametrize("thread_id", ["t", None])

@@ -11,7 +11,12 @@ HOUR_US = 3_600_000_000
 
 def later(raw: Raw, hours: float, *savers: Any) -> None:
     """As if that many hours had gone by since the marks were made, and since the savers sent and read what they did."""
-    raw.rows("UPDATE rp_blobs SET unused_us = unused_us - ?", int(hours * HOUR_US))
+    # In the order of the addresses, as commands lock them: others may be at work.
+    raw.rows(
+        f"WITH locked AS (SELECT address FROM rp_blobs ORDER BY address{raw.for_update}) "
+        "UPDATE rp_blobs SET unused_us = unused_us - ? WHERE address IN (SELECT address FROM locked)",
+        int(hours * HOUR_US),
+    )
     seconds = hours * 3_600
     for saver in savers:
         known = saver._core.engine.content.known._seen

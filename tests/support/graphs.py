@@ -40,7 +40,7 @@ def asks(question: str) -> Node:
     return lambda _: {"log": [interrupt(question)]}
 
 
-def fails(error: Exception) -> Node:
+def fails(error: BaseException) -> Node:
     """A node that raises."""
 
     def node(_: Any) -> Any:
@@ -49,11 +49,11 @@ def fails(error: Exception) -> Node:
     return node
 
 
-def fanned(work: Node, **options: Any) -> Any:
+def fanned(work: Node, join: Node | None = None, **options: Any) -> Any:
     """A graph that sends each of ``items`` to a task of its own, then joins."""
     builder = StateGraph(State)
     builder.add_node("work", work)
-    builder.add_node("join", says("joined"))
+    builder.add_node("join", join or says("joined"))
     builder.add_conditional_edges(START, lambda state: [Send("work", {"item": item}) for item in state["items"]])
     builder.add_edge("work", "join")
     builder.add_edge("join", END)

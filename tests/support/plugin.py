@@ -91,6 +91,7 @@ class _OnItsThread(Raw):
         self._thread = ThreadPoolExecutor(1)
         self._raw = self._thread.submit(connect, engine).result()
         self.database = type(self._raw)
+        self.for_update = self._raw.for_update
 
     def rows(self, sql: str, *params: Any) -> list[dict[str, Any]]:
         return self._thread.submit(self._raw.rows, sql, *params).result()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+import pytest
 
 from tests.fixtures.raw import PostgresRaw, Raw, SqliteRaw, wait_until
 
@@ -22,7 +23,7 @@ _LOCK_ALL_RUNS = {
     PostgresRaw: ("SELECT 1 FROM rp_runs FOR UPDATE NOWAIT",),
 }
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["tests.support.programs"])
+_context.set_forkserver_preload(["tests.support.programs", "tests.support.command_line"])
 
 
 class Word:
@@ -50,10 +51,21 @@ def _main(connection: Connection, program: Callable[..., Any], args: tuple[Any, 
 class Child:
     """A process that runs one program."""
 
-    def __init__(self, program: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> None:
-        self._ours, theirs = _context.Pipe()
-        self._process = _context.Process(target=_main, args=(theirs, program, args, options))
-        self._process.start()
+    def __init__(
+        self,
+        program: Callable[..., Any],
+        args: tuple[Any, ...],
+        options: dict[str, Any],
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        """Start it; with variables of its own it is not forked but begins with the interpreter."""
+        context: Any = _context if environment is None else multiprocessing.get_context("spawn")
+        self._ours, theirs = context.Pipe()
+        self._process = context.Process(target=_main, args=(theirs, program, args, options))
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in (environment or {}).items():
+                patch.setenv(name, value)
+            self._process.start()
         theirs.close()
 
     def hears(self) -> tuple[Any, ...]:
@@ -143,11 +155,16 @@ class Child:
 
 @contextlib.contextmanager
 def forks() -> Iterator[Callable[..., Child]]:
-    """Start children; whatever is left of them ends with the block."""
+    """Start children; whatever is left of them ends with the block.
+
+    ``environment``: variables that a child's interpreter begins with.
+    """
     started: list[Child] = []
 
-    def start(program: Callable[..., Any], *args: Any, **options: Any) -> Child:
-        started.append(Child(program, args, options))
+    def start(
+        program: Callable[..., Any], *args: Any, environment: dict[str, str] | None = None, **options: Any
+    ) -> Child:
+        started.append(Child(program, args, options, environment))
         return started[-1]
 
     try:

@@ -16,6 +16,7 @@ from runtime_persist.errors import RuntimePersistError
 from runtime_persist.worker import Worker
 from tests.support.checkpoints import at, new_checkpoint
 from tests.support.graphs import chain, config
+from tests.support.leases import renew_often
 from tests.support.processes import Word
 
 
@@ -175,16 +176,21 @@ def charger(word: Word, url: str, on_unknown: str) -> None:
         graph.invoke({"log": []}, config(), durability="sync")
 
 
-def worker(word: Word, url: str, *, lease_ttl: float = 30.0, slots: int = 1, on_sigterm: bool = False) -> list[Any]:
-    """Work on graph ``g`` until SIGTERM (or until the word): its node says that it runs, and waits for the word."""
+def worker(word: Word, url: str, *, often: bool = False, slots: int = 1, on_sigterm: bool = False) -> list[Any]:
+    """Work on graph ``g`` until SIGTERM (or until the word): its node says that it runs, and waits for the word.
+
+    ``often``: leases are renewed often.
+    """
     reports: list[Any] = []
+    if often:
+        renew_often()
 
     def node(state: Any) -> Any:
         word.say("in node", get_config()["configurable"]["thread_id"])
         return {"log": [word.wait()]}
 
     graphs = {"g": chain({"node": node, "after": lambda _: {"log": ["after"]}})}
-    with Runtime.open(url, lease_ttl=lease_ttl) as runtime:
+    with Runtime.open(url) as runtime:
         working = Worker(
             runtime,
             graphs,

@@ -21,7 +21,8 @@ def stored(raw: Any, url: str) -> bytes:
                         continue
     if url.startswith("sqlite:///"):
         place = Path(url.removeprefix("sqlite:///"))
-        found += [path.read_bytes() for path in place.parent.glob(f"{place.name}*")]
+        beside = place.parent.glob(f"{place.name}*")  # also a folder of sockets, by which processes wake each other
+        found += [path.read_bytes() for path in beside if path.is_file()]
     return b"\0".join(found)
 
 

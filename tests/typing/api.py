@@ -4,6 +4,7 @@
 A line with ``type: ignore`` must be an error: strict mode reports an ignore that is not needed.
 """
 
+import logging
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
+from opentelemetry.sdk.trace import TracerProvider
 from typing_extensions import TypedDict
 
-from runtime_persist import Run, Runtime, operation
+from runtime_persist import Question, Run, Runtime, operation
 from runtime_persist.adapters.workflow import BoundGraph, WorkflowCheckpointAdapter
 from runtime_persist.errors import LeaseLost, RuntimePersistError, StaleWriter, ThreadOwned
+from runtime_persist.telemetry import JsonFormatter, RunFilter, configure
 
 
 class State(TypedDict):
@@ -119,6 +122,11 @@ def runs(url: str) -> list[str]:
         result: Any = run.result(timeout=1.0)
         answered: str = runtime.runs.answer(run.run_id, Command(resume="yes"))
         settled: str = runtime.runs.resolve("operation", happened=True, result=result)
+        runtime.runs.start("support", {}, thread_id="t1", on_busy="rollback", checkpoint_id="c", priority=1, scope="s")
+        questions: list[Question] = runtime.runs.questions(run.run_id)
+        resumed: str = run.resume({questions[0].interrupt_id: "yes"}, by="ann")
+        again: Run = runtime.runs.retry(run.run_id, from_start=True)
+        fork: Run = runtime.runs.fork(again.run_id, checkpoint_id="c", thread_id="t2", input=None)
         runtime.runs.start("support", {}, thread=1)  # type: ignore[call-arg]
         with runtime.lease(thread_id="t1") as lease, runtime.checkpointer.session(lease) as session:
             epoch: int = lease.epoch
@@ -129,6 +137,8 @@ def runs(url: str) -> list[str]:
             stopped,
             answered,
             settled,
+            resumed,
+            fork.thread_id,
             str(epoch),
             *(run.run_id for run in runtime.runs.list(limit=5)),
         ]
@@ -141,3 +151,11 @@ async def runs_async(url: str) -> str:
             await lease.arelease()
         await run.aresult(timeout=0)
         return (await run.arecord()).status
+
+
+def seen_from_outside(handler: logging.Handler) -> None:
+    handler.addFilter(RunFilter())
+    handler.setFormatter(JsonFormatter())
+    configure(tracer_provider=TracerProvider(), command_spans=True)
+    configure(enabled=False)
+    configure(tracer_provider="no provider")  # type: ignore[arg-type]

@@ -212,12 +212,12 @@ def test_a_forked_child_is_refused_and_can_open_its_own(shared_url):
     assert (done.returncode, unexpected) == (0, [])
 
 
-def test_heartbeats_go_on_while_the_callers_loop_is_blocked(engine_url, open_engine):
+def test_heartbeats_go_on_while_the_callers_loop_is_blocked(frequent_heartbeats, engine_url, open_engine):
     """Timers live on the engine's own threads: a node that blocks its loop does not lose its lease."""
     from runtime_persist.engine import ownership
     from tests.fixtures.world import SERDE
 
-    engine = open_engine(engine_url, lease_ttl=0.2)
+    engine = open_engine(engine_url)
     with World(engine) as world:
 
         async def main():

@@ -12,7 +12,7 @@ from langchain_core.messages import HumanMessage
 
 from runtime_persist.adapters.workflow.values import ValueSerializer
 from runtime_persist.adapters.workflow.values.codes import TYPE_TAG
-from runtime_persist.contentstore.splitting import STRUCTURED, split
+from runtime_persist.contentstore.splitting import STRUCTURED, _Splitter, split
 from runtime_persist.model import limits
 
 nested = st.recursive(
@@ -217,3 +217,9 @@ def test_a_great_many_small_items_are_not_looked_at_one_by_one():
 def test_equal_items_do_not_make_tiny_groups():
     found = stored(["the same text again"] * 4_000)
     assert min(map(len, found[:-1])) >= limits.GROUP_BYTES_MIN
+
+
+@given(value=st.lists(st.binary(min_size=0, max_size=300) | st.text(max_size=300), min_size=1, max_size=1))
+def test_a_short_list_of_one_is_split_as_it_would_be_with_a_look_inside(value):
+    data = ormsgpack.packb(value)
+    assert split("msgpack", data) == _Splitter(data).spans()

@@ -10,7 +10,6 @@ from runtime_persist.commands.request_start import RequestStart
 from runtime_persist.commands.yield_attempt import YieldAttempt
 from runtime_persist.errors import LeaseLost
 from runtime_persist.model.ids import new_id
-from runtime_persist.model.lease import EMPTY_DOMAIN_SET
 from tests.fixtures.world import Held
 
 
@@ -21,7 +20,7 @@ def claim(world):
     def claims(run_id):
         epoch = world.commit(world.claim_run(run_id)).result["epoch"]
         held = Held(run_id, epoch, new_id())
-        activate = ActivateLease(revocation=EMPTY_DOMAIN_SET, attempt_id=held.attempt_id, **world.of_lease(held))
+        activate = ActivateLease(attempt_id=held.attempt_id, **world.of_lease(held))
         attempt_id = world.commit(activate).result["attempt_id"]
         for step in (RequestStart, ReportAttemptEvent):
             world.commit(step(attempt_id=attempt_id, **world.of_lease(held)))

@@ -150,7 +150,7 @@ def test_e7_deleting_a_thread_leaves_no_row_of_it_and_its_neighbours_whole(runti
                 assert not ids & set(map(str, dict(row).values())), table
                 assert "said in <t1>" not in repr(row), table
     for table, rows in before.items():
-        if table not in {"rp_threads", "rp_receipts", "rp_blobs"}:
+        if table not in {"rp_threads", "rp_receipts", "rp_blobs", "rp_cursors"}:  # the last: where positions go on
             theirs = [row for row in rows if not ids & set(map(str, dict(row).values()))]
             assert after[table] == theirs, table
     assert runtime.checkpointer.get_tuple(at("t1")) is None

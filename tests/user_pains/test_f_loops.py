@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from langgraph.types import StateUpdate
 
-from runtime_persist import Run, Runtime, operation
+from runtime_persist import Budget, Run, Runtime, operation
 from runtime_persist.adapters.workflow import BoundGraph, WorkflowCheckpointAdapter
 from runtime_persist.engine.lease import Lease
-from runtime_persist.errors import CheckpointNotDurable, OperationNotFound
+from runtime_persist.engine.revokers import ProcessRevoker
+from runtime_persist.errors import CheckpointNotDurable, DomainNotFound, IllegalTransition, OperationNotFound
 from runtime_persist.runtime.runs import Runs
 from tests.fixtures.raw import DEADLINE_SECONDS
 from tests.support.checkpoints import at, new_checkpoint
@@ -114,14 +115,42 @@ async def call_runs(runtime: Any) -> None:
     await graph.ainvoke(resume("because"), config("done"))
     (done,) = runs.list(thread_id="done")
     assert runs.result(done.run_id)["log"] == ["because"]
-    run = Calls(runs.handle(started.run_id), Run)
-    assert run.now() == runs.now(started.run_id) == "queued"
-    assert runs.cancel(started.run_id) == "cancelled"
-    run.target = runs.handle(done.run_id)
+    call_run(runtime, runs, done.run_id, started.run_id)
+    call_control(runtime, runs, done.run_id, started.run_id)
+    runs.all_made()
+
+
+def call_run(runtime: Any, runs: Any, done: str, started: str) -> None:
+    """By the handles of a run that is queued, then of one that waits, then of one that has ended."""
+    run = Calls(runs.handle(started), Run)
+    assert run.now() == runs.now(started) == "queued"
+    assert runs.cancel(started) == "cancelled"
+    for number in range(2):
+        runtime.bind(chain({"a": asks("why?")}), name="asking").invoke({"log": []}, config(f"resumed {number}"))
+        (asking,) = runs.list(thread_id=f"resumed {number}")
+        run.target = runs.handle(asking.run_id)
+        assert (
+            [one.value for one in run.questions()] == [one.value for one in runs.questions(asking.run_id)] == ["why?"]
+        )
+        assert (run.resume("because") if number == 0 else runs.resume(asking.run_id, "because")) == "queued"
+    run.target = runs.handle(done)
     assert run.record().status == run.cancel() == "succeeded"
     assert run.result()["log"] == ["because"]
+    assert list(run.events()) == list(runs.events(done))
+    assert [chunk.mode for chunk in run.stream()] == [chunk.mode for chunk in runs.stream(done)] == ["end"]
     run.all_made()
-    runs.all_made()
+
+
+def call_control(runtime: Any, runs: Any, done: str, cancelled: str) -> None:
+    runtime.register_revoker("process", ProcessRevoker())
+    assert next(iter(runtime.events(consumer="reader", wait=True))).type == "run.created"
+    assert runs.retry(cancelled).record().retry_of_run_id == cancelled
+    assert runs.fork(done, thread_id="forked").record().thread_id == "forked"
+    assert runs.domains(done) == []
+    with pytest.raises(DomainNotFound):
+        runs.confirm_revoked(done, "nothing", by="ann")
+    with pytest.raises(IllegalTransition):
+        runs.raise_budget(done, Budget(loops=3))
 
 
 async def call_bound(url: str) -> None:

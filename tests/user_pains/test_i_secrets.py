@@ -20,7 +20,7 @@ from runtime_persist.errors import RuntimePersistError, UntrustedType
 from runtime_persist.inspector.plain import plain
 from runtime_persist.inspector.thread import load_bytes, load_thread, load_value
 from runtime_persist.model.keys import fingerprint
-from tests.importing.conftest import stock  # noqa: F401
+from tests.importing.conftest import stock, stock_databases, stock_dsn  # noqa: F401
 from tests.support.checkpoints import at, new_checkpoint
 from tests.support.graphs import chain, config
 from tests.support.stored import files, stored

@@ -37,7 +37,8 @@ def test_a_channel_that_doubles_is_told_by_name_size_and_cap_and_the_last_good_s
     graph = doubling(checkpointer=runtime.checkpointer)
     target = runtime.bind(graph, name="doubling") if level == "L1" else graph
     with pytest.raises(ValueTooLarge) as caught:
-        target.invoke({"log": ["x" * 1_000]}, {**at("t"), "recursion_limit": 50})
+        # durability="sync": otherwise the graph does not wait for its writes and may double far beyond the refused one.
+        target.invoke({"log": ["x" * 1_000]}, {**at("t"), "recursion_limit": 14}, durability="sync")
     assert caught.value.details["channel"] == "log"
     assert caught.value.details["size"] > caught.value.details["max_bytes"] == 64_000
     for said in ("log", "64,000", f"{caught.value.details['size']:,}"):

@@ -14,9 +14,8 @@ def works(runtime):
 
     def until_idle(graphs, **options):
         reports = []
-        worker = Worker(
-            runtime, graphs, poll_seconds=0.01, report=lambda what, facts: reports.append((what, facts)), **options
-        )
+        told = {"report": lambda what, facts: reports.append((what, facts))}
+        worker = Worker(runtime, graphs, poll_seconds=0.01, **told | options)
         thread = threading.Thread(target=worker.run, kwargs={"until_idle": True})
         thread.start()
         thread.join()

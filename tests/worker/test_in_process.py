@@ -1,9 +1,11 @@
 """A worker in this process: it finishes what is queued, in order, and nothing that is not its own."""
 
+import asyncio
 import threading
 
 import pytest
 
+from runtime_persist import Runtime
 from runtime_persist.errors import ResultPending, RunCancelled, RunFailed
 from runtime_persist.worker import Worker
 from tests.support.graphs import asks, chain, config, fails, resume, says
@@ -52,6 +54,38 @@ async def test_a_failed_run_says_why_and_the_next_one_goes_on(runtime, way, work
         await way(bad, "result", timeout=0)
     assert (await way(good, "result", timeout=0))["log"] == ["x"]
     assert ("stopped", "ValueError") in [(what, facts.get("code")) for what, facts in reports]
+
+
+class NotAnError(BaseException):
+    """What some frameworks raise through everything that catches errors."""
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError
+
+
+@pytest.mark.parametrize(
+    "error",
+    [SystemExit(3), KeyboardInterrupt(), NotAnError("x"), Mute(), asyncio.CancelledError()],
+    ids=lambda error: type(error).__name__,
+)
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync node", "async node"])
+async def test_whatever_a_node_raises_is_its_failure_and_the_worker_goes_on(
+    runtime, way, works, start, error, asynchronous
+):
+    async def araises(_):
+        raise error
+
+    graphs = {"bad": chain({"node": araises if asynchronous else fails(error)}), "good": chain({"node": says("x")})}
+    bad = await start(graphs, "bad", thread_id="t")
+    good = await start(graphs, "good", thread_id="t")
+    reports = works(graphs)
+    record = await way(bad, "record")
+    code = "NodeCancelledError" if isinstance(error, asyncio.CancelledError) else type(error).__name__
+    assert (record.status, record.error_code) == ("failed", code)
+    assert (await way(good, "result", timeout=0))["log"] == ["x"]
+    assert [what for what, _ in reports] == ["claimed", "stopped", "claimed", "finished"]
 
 
 async def test_a_question_waits_and_its_answer_is_worked_on(runtime, way, works, start):
@@ -129,3 +163,66 @@ async def test_a_worker_that_stops_claims_nothing_more(runtime, way, start):
     thread.start()
     thread.join()
     assert (await way(run, "record")).status == "queued"
+
+
+async def test_an_error_of_who_listens_to_reports_stops_no_run_and_no_worker(runtime, way, works, start):
+    def raises(_what, _facts):
+        raise OSError
+
+    graphs = {"good": chain({"node": says("x")}), "bad": chain({"node": fails(ValueError("no luck"))})}
+    runs = [await start(graphs, "good", thread_id="a"), await start(graphs, "bad", thread_id="b")]
+    works(graphs, report=raises)
+    assert [(await way(run, "record")).status for run in runs] == ["succeeded", "failed"]
+
+
+async def test_a_claim_for_which_the_system_gives_no_thread_is_given_back_and_counts_as_no_failure(
+    runtime, way, works, start, monkeypatch
+):
+    refused = []
+    begin = threading.Thread.start
+
+    def starts(thread):
+        if thread.name.startswith("run-") and not refused:
+            refused.append(thread.name)
+            msg = "can't start new thread"
+            raise RuntimeError(msg)
+        begin(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", starts)
+    graphs = {"g": chain({"node": says("x")})}
+    run = await start(graphs, "g")
+    works(graphs)
+    works(graphs)
+    record = await way(run, "record")
+    assert len(refused) == 1
+    assert (record.status, record.attempt_no, record.failures) == ("succeeded", 2, 0)
+
+
+def test_a_worker_waits_while_its_file_cannot_be_written_to(tmp_path):
+    graphs = {"g": chain({"node": says("x")})}
+    with Runtime.open(f"sqlite:///{tmp_path}/a.db") as runtime:
+        reports, writer = [], runtime.engine._driver._writer
+
+        def told(what, facts):
+            reports.append((what, facts.get("code")))
+            if what == "waiting":
+                writer.execute("PRAGMA query_only=0")
+            elif len(reports) == 2:  # the first run has ended
+                writer.execute("PRAGMA query_only=1")
+
+        runtime.bind(graphs["g"], name="g")
+        runs = [runtime.runs.start("g", {"log": []}, thread_id=f"t{n}") for n in range(2)]
+        worker = Worker(runtime, graphs, poll_seconds=0.01, report=told)
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        try:
+            assert [run.result(timeout=60)["log"] for run in runs] == [["x"], ["x"]]
+        finally:
+            worker.stop()
+            thread.join()
+    assert reports[:4] == [
+        ("claimed", None),
+        ("finished", None),
+        ("waiting", "DATABASE_UNAVAILABLE"),
+        ("claimed", None),
+    ]

@@ -11,6 +11,7 @@ from runtime_persist.errors import RunFailed
 from runtime_persist.inspector import load_bundle
 from tests.fixtures.raw import wait_until
 from tests.support import programs
+from tests.support.capacity import written
 from tests.support.graphs import chain, says
 from tests.support.leases import run_out
 
@@ -52,14 +53,14 @@ def test_a_stopped_worker_that_wakes_after_the_takeover_writes_nothing(runtime, 
     run_out(raw)
     in_node(fork(programs.worker, shared_url)).give_the_word("second")
     assert run.result(timeout=30)["log"] == ["second", "after"]
-    before = raw.dump()
+    before = written(raw)
     first.send(signal.SIGTERM)
     first.send(signal.SIGCONT)
     first.give_the_word("first")
     reports = first.result()
     assert reports[-1][0] == "stopped"
     assert reports[-1][1]["code"] in {"LEASE_LOST", "LEASE_EXPIRED"}
-    assert raw.dump() == before
+    assert written(raw) == before
 
 
 def test_sigterm_drains_and_queues_the_run_again_at_its_last_step(runtime, run, shared_url, fork, raw):
@@ -82,11 +83,11 @@ def test_a_second_sigterm_waits_for_nobody_and_leaves_the_lease_to_run_out(runti
         first.send(signal.SIGTERM)
         first.until("stopping")
     assert [what for what, _ in first.result_only()] == ["claimed", "abandoned"]
-    before = raw.dump()
+    before = written(raw)
     assert (run.record().status, run.record().phase) == ("running", "active")
     first.give_the_word("late")  # the node returns at last: nothing of it is stored
     assert first.ended() == 0
-    assert raw.dump() == before
+    assert written(raw) == before
     run_out(raw)
     in_node(fork(programs.worker, shared_url)).give_the_word("second")
     assert run.result(timeout=30)["log"] == ["second", "after"]
@@ -140,7 +141,7 @@ def test_two_workers_share_the_runs_and_none_is_executed_twice(runtime, shared_u
 
 
 def test_a_running_run_is_cancelled_through_the_heartbeat(runtime, run, shared_url, fork):
-    child = in_node(fork(programs.worker, shared_url, lease_ttl=1.0))
+    child = in_node(fork(programs.worker, shared_url, often=True))
     assert run.cancel() == "running"
     assert run.record().shown == "cancelling"
     expires = run.record().expires_us

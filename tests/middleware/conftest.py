@@ -1,0 +1,3 @@
+"""The fixtures of this suite."""
+
+from tests.support.plugin import *  # noqa: F403
