@@ -12,7 +12,7 @@ PYTEST_ARGS ?=
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all bench bench-quick bench-check lint types layers check clean
+.PHONY: help setup demo browser test test-all bench bench-quick bench-check lint types layers check clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,10 +35,14 @@ setup: $(STAMP)  ## create .venv and install what is pinned in constraints.txt
 demo: $(STAMP)  ## the guided demo
 	@$(BIN)/runtime-persist demo
 
-test: $(STAMP)  ## the tests (about a quarter of an hour)
+# The tests of the pages have a browser: Debian's Chromium is installed where it is missing and may be.
+browser: $(STAMP)
+	@$(BIN)/python -m tests.ui.chromium
+
+test: browser  ## the tests (about a quarter of an hour)
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not exhaustive' $(PYTEST_ARGS)
 
-test-all: $(STAMP)  ## the tests with the full product of every matrix (long)
+test-all: browser  ## the tests with the full product of every matrix (long)
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
 # Beside what `make setup` installs: the plots.
@@ -65,7 +69,7 @@ types: $(STAMP)  ## mypy, strict, over the package and over the public API as us
 	$(BIN)/mypy --strict tests/typing/api.py
 
 layers: $(STAMP)  ## import-linter: imports only downwards
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 check: lint types layers  ## lint, types and layers
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 import sys
 from pathlib import Path
@@ -12,12 +13,15 @@ from runtime_persist.cli.main import EXIT_CODES
 from runtime_persist.commands import COMMANDS
 from runtime_persist.commands.parts.spec import HotCommand
 from runtime_persist.errors import RuntimePersistError
+from runtime_persist.inspector.bundles.manifest import json_schema
+from runtime_persist.model.event_types import EVENT_FIELDS, WAKES
 from runtime_persist.model.states import ATTEMPT_TRANSITIONS, FINAL_ATTEMPT, FINAL_RUN, RUN_TRANSITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent))  # the lists of rows stand beside the tests, and are not installed
 
 
 def states() -> str:
@@ -81,17 +85,73 @@ def user_pains() -> str:
     return text
 
 
+_ACCEPTANCE = """\
+# Acceptance
+
+What the specification requires of runs, row by row, and the tests that show it on SQLite and on PostgreSQL. Drawn from
+`tests/acceptance/rows.py`. Beside the rows, everything at once: workers and savers that are killed and stopped all the
+time ([tests/soak](../tests/soak)), clocks that are an hour wrong ([tests/skew](../tests/skew)).
+"""
+
+
+def acceptance() -> str:
+    """Return the page of the acceptance matrices."""
+    data = runpy.run_path(str(HERE.parent / "tests" / "acceptance" / "rows.py"))
+    text = _ACCEPTANCE
+    for letters, title in data["GROUPS"].items():
+        text += (
+            f"\n## {title}\n\n| row | scenario | required | not allowed | tests | here |\n|---|---|---|---|---|---|\n"
+        )
+        for name, row in data["ROWS"].items():
+            if name.rstrip("0123456789-") == letters:
+                tests = "<br>".join(_link(test) for test in row.tests)
+                text += f"| {name} | {row.scenario} | {row.required} | {row.forbidden} | {tests} | {row.here} |\n"
+    return text
+
+
 def _link(test: str) -> str:
     """Return a test as a link to its file: the name is long enough without the path."""
     file, _, name = test.partition("::")
     return f"[{file}](../tests/{file})::`{name}`"
 
 
+def command_line() -> str:
+    """Return the page of the command line."""
+    text: str = runpy.run_path(str(HERE / "cli_page.py"))["page"]()
+    return text
+
+
+def recovery() -> str:
+    """Return the page of the recovery table."""
+    text: str = runpy.run_path(str(HERE / "recovery_page.py"))["page"]()
+    return text
+
+
+def event_types() -> str:
+    """Return the page of the events."""
+    text = "# Types of events\n\nDrawn from `runtime_persist/model/event_types.py`: nothing else is ever written.\n"
+    text += "What wakes other processes that wait is marked.\n\n"
+    text += "| type | fields of its payload | wakes |\n|---|---|---|\n"
+    for kind, fields in sorted(EVENT_FIELDS.items()):
+        text += f"| `{kind}` | {', '.join(f'`{field}`' for field in fields)} | {'yes' if kind in WAKES else ''} |\n"
+    return text
+
+
+def bundle_schema() -> str:
+    """Return the JSON Schema of the manifest and the rows of a recovery bundle."""
+    return json.dumps(json_schema(), indent=1) + "\n"
+
+
 PAGES = {
+    "bundle.schema.json": bundle_schema,
+    "event-types.md": event_types,
     "states.md": states,
     "errors.md": error_page,
     "commands.md": commands,
+    "cli.md": command_line,
+    "recovery.md": recovery,
     "user-pains.md": user_pains,
+    "acceptance.md": acceptance,
 }
 
 
