@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 class ClaimRun(ThreadCommand):
     """Claim one run by name.
 
-    Answer: ``epoch``, ``takeover``, ``attempt_id``, ``crash_loop``, ``domains_open`` (of older epochs, to be revoked
-    before the lease is activated), ``control``, ``stop_reason``, ``deadline_in_us`` (microseconds; None: it has none).
+    Answer: ``epoch``, ``takeover``, ``attempt_id``, ``started`` (the start fence is written; never by this command),
+    ``crash_loop``, ``domains_open`` (of older epochs, to be revoked before the lease is activated), ``control``,
+    ``stop_reason``, ``deadline_in_us`` (microseconds; None: it has none).
 
     Attributes:
         versions: versions of the graph's definition that the worker may execute (None: all of them).

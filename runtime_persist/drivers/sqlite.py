@@ -22,6 +22,7 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from runtime_persist.dialects.url import MEMORY
@@ -52,6 +53,22 @@ _BATCH_JOBS_MAX = 128
 _READERS_KEPT = 16
 
 _Item = tuple[Job[Any], float, Future[Any]]
+
+
+@lru_cache(maxsize=8)
+def _made_by(sql: str) -> bytes | None:
+    """Return the pages of a database that a script made: they are copied in a tenth of the time the script takes.
+
+    None: this SQLite was built without what copies them (``SQLITE_OMIT_DESERIALIZE``).
+    """
+    if not hasattr(sqlite3.Connection, "serialize"):
+        return None
+    made = sqlite3.connect(MEMORY)
+    try:
+        made.executescript(sql)
+        return made.serialize()
+    finally:
+        made.close()
 
 
 class _Refused(Exception):
@@ -119,7 +136,16 @@ class SqliteDriver(Driver):
     def script(self, sql: str) -> None:
         """Create the tables of a private in-memory database, before anything else uses it."""
         self.check_usable()
-        self._writer.executescript(sql)
+        made = _made_by(sql)
+        if made is None:
+            self._writer.executescript(sql)
+            return
+        source = sqlite3.connect(MEMORY)
+        try:
+            source.deserialize(made)
+            source.backup(self._writer)  # deserialized itself, the writer could not grow beyond a gigabyte
+        finally:
+            source.close()
 
     def close(self) -> None:
         """Run what is queued, then close all connections."""

@@ -72,7 +72,7 @@ def test_cancel_prints_the_status(cli, run_id):
 
 
 def test_inspect_shows_the_story_and_its_json_the_facts(cli, run_id):
-    assert "a worker claims and starts it" in cli("inspect", run_id).stdout
+    assert "writes the start fence and starts it" in cli("inspect", run_id).stdout
     worked(cli)
     shown = cli("inspect", run_id).stdout
     assert "succeeded" in shown

@@ -108,7 +108,7 @@ def test_every_column_that_can_hold_a_reference_is_looked_at():
         "rp_operations": {"request_fingerprint", "result_fingerprint", "raw_fingerprint"},
         "rp_receipts": {"fingerprint", "result"},
         "rp_runs": {"request_fingerprint"},
-        "rp_spaces": {"secret"},
+        "rp_spaces": {"secret", "manifest"},
         "rp_threads": {"thread_hash"},
         "rp_writes": {"fingerprint"},
     }

@@ -23,6 +23,7 @@ def test_a_queued_run_is_dispatched_under_the_first_epoch(world):
         "epoch": 1,
         "takeover": False,
         "attempt_id": command.attempt_id,
+        "started": False,
         "crash_loop": False,
         "domains_open": 0,
         "control": "open",
