@@ -229,9 +229,10 @@ def test_of_parallel_tasks_those_with_a_result_do_not_run_again(runtime, start, 
     kept = [item.rule for item in plan.items if item.kind == "task"].count("task_done")
     assert plan.run.rule == "run_retry_due"
     assert "task_failed" in rules(plan)
+    began = len(CHARGED)  # the failure may come before the last of them was begun
     assert recover(runtime, run_id, plan=plan, graphs=registry).status == "succeeded"
     assert sorted(runtime.runs.result(run_id)["log"][:3]) == ["1", "2", "3"]
-    assert len(CHARGED) == 3 + 3 - kept
+    assert len(CHARGED) == began + 3 - kept
     assert CHARGED.count("2") == 2
     whole(runtime)
 

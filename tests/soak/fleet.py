@@ -65,11 +65,15 @@ class Fleet:
         return time.monotonic() >= self.struck_at + SECONDS_BETWEEN
 
     def strike(self) -> None:
-        """Kill one at random and replace it, or stop one: one always goes on."""
+        """Kill one at random and replace it, or stop one: one always goes on.
+
+        The first two strikes are one of each kind, however short the work is.
+        """
         self.struck_at = time.monotonic()
         awake = [member for member in self.members if member.stopped_at is None]
         victim = self.chance.choice(awake)
-        if len(awake) > 1 and self.chance.random() < 0.5:
+        stops = self.chance.random() < 0.5 if bool(self.kills) == bool(self.stops) else not self.stops
+        if len(awake) > 1 and stops:
             self.stops += 1
             victim.stopped_at = time.monotonic()
             victim.child.send(signal.SIGSTOP)

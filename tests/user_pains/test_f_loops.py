@@ -147,6 +147,7 @@ def call_control(runtime: Any, runs: Any, done: str, cancelled: str) -> None:
     assert runs.retry(cancelled).record().retry_of_run_id == cancelled
     assert runs.fork(done, thread_id="forked").record().thread_id == "forked"
     assert runs.domains(done) == []
+    assert runs.recover(done, plan=runs.recovery_plan(done)).status == "succeeded"
     with pytest.raises(DomainNotFound):
         runs.confirm_revoked(done, "nothing", by="ann")
     with pytest.raises(IllegalTransition):
