@@ -4,7 +4,8 @@
         dsn = pooler.dsn(server.dsn(database))
 
 Clients share a few server sessions. A client gets one with the first message of a transaction and gives it back with
-the ReadyForQuery that says "idle"; the next time it gets the one that has rested longest, so nearly always another.
+the ReadyForQuery that says "idle"; the next time it gets another one, whichever has rested longest. While the others
+are all in use it waits for one, so that what a program meets here does not depend on who else is at work.
 Whatever a client left in a session (a prepared statement, a setting) the next client meets there, and the client
 itself does not find again. Both directions are relayed all the time.
 
@@ -181,7 +182,7 @@ class TransactionPooler:
         last: _Session | None = None
         while (message := await read_message(reader)).kind != "X":
             if client.session is None:
-                session = await self._session(client.place)
+                session = await self._session(client.place, last)
                 self.changes += last is not None and session is not last
                 last = client.session = session
                 session.client = client
@@ -217,15 +218,18 @@ class TransactionPooler:
 
     # -- sessions -------------------------------------------------------------------------------------------
 
-    async def _session(self, place: _Place) -> _Session:
-        """The session that has rested longest; a new one while there may be more; else wait for one."""
+    async def _session(self, place: _Place, last: _Session | None = None) -> _Session:
+        """The session that has rested longest, not the last one; a new one while there may be more; else wait."""
         async with self._room:
             while True:
                 if len(self._sessions[place]) < self._limit:
                     return await self._open(place)
                 resting = self._resting[place]
-                while resting:
-                    if not (session := resting.popleft()).dead:
+                for session in list(resting):
+                    if session.dead:
+                        resting.remove(session)
+                    elif session is not last or self._limit == 1:
+                        resting.remove(session)
                         return session
                 await self._room.wait()
 

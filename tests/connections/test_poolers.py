@@ -52,6 +52,27 @@ def test_f1_clients_of_the_test_pooler_really_get_other_sessions(postgres_url, p
     assert pooler.refused == ["plan_cache_mode", "search_path"]
 
 
+def test_f1_a_client_of_the_test_pooler_never_gets_the_session_it_had_last(postgres_url, pooler):
+    """Also when somebody is in the other one: it waits for that, instead of finding its own names again."""
+    dsn = pooler.dsn(postgres_url)
+
+    async def exchanges():
+        one = await asyncpg.connect(dsn)
+        await one.execute("SELECT 1")
+        for _ in range(STEPS):
+            other = await asyncpg.connect(dsn)
+            await other.execute("BEGIN")
+            seen = asyncio.create_task(one.execute("SELECT 1"))
+            await asyncio.sleep(0)  # it is sent before the other one ends its transaction
+            await other.execute("COMMIT")
+            await seen
+            await other.close()
+        await one.close()
+
+    asyncio.run(exchanges())
+    assert pooler.changes == STEPS
+
+
 def test_f1_the_savers_methods_work_sync_and_async(postgres_url, pooler, way, opened):
     saver = opened(WorkflowCheckpointAdapter.from_conn_string(pooler.dsn(postgres_url)))
 
