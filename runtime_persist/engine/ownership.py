@@ -20,6 +20,7 @@ from runtime_persist.commands.start_run import StartRun
 from runtime_persist.commands.yield_attempt import YieldAttempt
 from runtime_persist.engine.dispatch import leased
 from runtime_persist.engine.domains import commit_taking
+from runtime_persist.engine.holding import hold, renew
 from runtime_persist.engine.owned import OwnedRun
 from runtime_persist.engine.payloads import dumped, loaded
 from runtime_persist.engine.tracing import starting
@@ -160,6 +161,7 @@ def queue(
 
 def start(engine: Engine, serde: SerializerProtocol, asked: RunRequest, thread_id: str) -> Flow[OwnedRun]:
     """Start a run that this process executes itself."""
+    sent = time.monotonic()
     with starting(asked) as traced:
         receipt = yield from commit_taking(
             engine,
@@ -173,13 +175,14 @@ def start(engine: Engine, serde: SerializerProtocol, asked: RunRequest, thread_i
                 **thread_of(engine, thread_id),
             ),
         )
-    owned = own(engine, serde, thread_id, asked.graph, receipt.result)
+    owned = own(engine, serde, thread_id, asked.graph, receipt.result, sent)
     limited, said = asked.budget, receipt.result  # a retry has the budget of what it retries, too
     owned.budgeted = said.get("budgeted", limited is not None)
     owned.limits_invocations = said.get(
         "limits_invocations", limited is not None and limited.per_invocation is not None
     )
     owned.traceparent = traced.traceparent
+    yield from hold(engine, owned)
     return owned
 
 
@@ -192,6 +195,7 @@ def proceed(
 ) -> Flow[OwnedRun]:
     """Continue the thread's open run with a new attempt of this process (raises NothingToClaim, ThreadOwned)."""
     data, blobs = encode(engine, serde, answer) if answer is not None else (None, ())
+    sent = time.monotonic()
     receipt = yield from commit_taking(
         engine,
         ContinueOwnedRun(
@@ -207,7 +211,9 @@ def proceed(
             **thread_of(engine, thread_id),
         ),
     )
-    return own(engine, serde, thread_id, graph, receipt.result)
+    owned = own(engine, serde, thread_id, graph, receipt.result, sent)
+    yield from hold(engine, owned)
+    return owned
 
 
 def own(
@@ -216,8 +222,13 @@ def own(
     thread_id: str,
     graph: str,
     taken: Mapping[str, Any],
+    sent: float,
 ) -> OwnedRun:
-    """Return the owned run of a taken lease; its heartbeats begin."""
+    """Return the owned run of a taken lease; its heartbeats begin.
+
+    ``sent``: monotonic seconds before its command was sent. The lease counts from no earlier moment, so what is known
+    of it here never outlasts it, however long the answer took.
+    """
     lease = ExecutionLease(
         space=engine.space,
         run_id=taken["run_id"],
@@ -236,19 +247,11 @@ def own(
         notifications=engine.notifications,
         max_value_bytes=engine.max_value_bytes,
     )
+    owned.renewed_at = sent
     if taken.get("control", Control.OPEN) == Control.OPEN:
         owned.ends_in(taken.get("deadline_in_us"))
     engine.heartbeats.add(owned)
     return owned
-
-
-def renew(owned: OwnedRun) -> Flow[None]:
-    """Renew a lease now, and after it that of the run whose node started this one (raises LeaseLost, LeaseExpired)."""
-    at: OwnedRun | None = owned
-    while at is not None:
-        sent = time.monotonic()
-        at.renewed(sent, (yield at.send_renewal()))
-        at = at.within
 
 
 def started_within(engine: Engine, owned: OwnedRun, outer: OwnedRun | None) -> Flow[None]:
@@ -282,6 +285,7 @@ def claim(
     ``versions`` are those of the graph's definition that the worker may execute (None: all); ``instance_id`` names
     the instance whose slot it takes (None: only for a run that is being stopped).
     """
+    sent = time.monotonic()
     receipt = yield engine.coordinator.commit(
         ClaimRun(
             command_id=new_id(),
@@ -296,7 +300,7 @@ def claim(
         ),
     )
     taken = {**receipt.result, **{name: candidate[name] for name in ("run_id", "thread_id", "graph")}}
-    return own(engine, serde, candidate["thread_id"], candidate["graph"], taken), taken
+    return own(engine, serde, candidate["thread_id"], candidate["graph"], taken, sent), taken
 
 
 def claim_next(
@@ -313,8 +317,10 @@ def claim_next(
 ) -> Flow[tuple[OwnedRun, Mapping[str, Any]]]:
     """Claim a graph's next run of a kind for an instance; see :class:`runtime_persist.commands.claim_next.ClaimNext`.
 
-    It may not be started before its lease is activated; with ``starts`` it may be when the answer has ``started``.
+    It may not be started before its lease is activated; with ``starts`` it may be when the answer has ``started``, once
+    ``holding.hold`` was asked.
     """
+    sent = time.monotonic()
     receipt = yield engine.coordinator.commit(
         ClaimNext(
             space=engine.space,
@@ -333,7 +339,7 @@ def claim_next(
         ),
     )
     taken = receipt.result
-    owned = own(engine, serde, taken["thread_id"], graph, taken)
+    owned = own(engine, serde, taken["thread_id"], graph, taken, sent)
     if taken["started"] and receipt.rows:
         (owned.row,) = receipt.rows
     return owned, taken

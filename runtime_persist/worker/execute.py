@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph.runtime import RunControl
 
-from runtime_persist.engine import Flow, OwnedRun, dispatch, domains, ownership, run
+from runtime_persist.engine import Flow, OwnedRun, dispatch, domains, holding, ownership, run
 from runtime_persist.errors import LeaseExpired, RunStopping, RuntimePersistError
 from runtime_persist.recovery.rules import Act
 from runtime_persist.recovery.runs import steps
@@ -138,7 +138,8 @@ class Task:
         engine, owned = self._runtime.engine, self.owned
         try:
             if self._taken.get("started"):  # by its claim: nothing had to be done before
-                return (yield from self._drained())
+                yield from holding.hold(engine, owned)
+                return (yield from self._stopped_meanwhile())
             for act in steps(self._taken):
                 if (yield from self._ended_by(act)):
                     return True
@@ -149,9 +150,15 @@ class Task:
             raise owned.fail(error) from error
         return False
 
-    def _drained(self) -> Flow[bool]:
-        """Queue a run again whose attempt is started and not executed yet, when the worker was told to end."""
+    def _stopped_meanwhile(self) -> Flow[bool]:
+        """Settle an attempt that is started and not executed yet: the run is to stop, or the worker to end.
+
+        In the second case the run is queued again.
+        """
         engine, owned = self._runtime.engine, self.owned
+        if owned.stop_reason is not None:
+            yield from ownership.cancel(engine, owned, owned.stop_reason)
+            return True
         if not self.control.drain_requested:
             return False
         try:

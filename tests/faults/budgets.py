@@ -1,5 +1,6 @@
 """The rows of the kill matrix about budgets: the counters of a run are what its tickets add up to, whoever died."""
 
+import time
 from dataclasses import fields, replace
 from typing import Any
 
@@ -28,8 +29,9 @@ TICKET = Ticket("loop", tokens=10)
 def own(stage: Stage) -> OwnedRun:
     command = acts.start_owned(stage)
     budget = Budget(loops=1, tokens=100, per_invocation=Budget(loops=1))
+    sent = time.monotonic()
     started = acts.commit(stage, replace(command, request=replace(command.request, budget=budget)))
-    return ownership.own(stage.engine, acts.SERDE, stage.thread_id, command.request.graph, started.result)
+    return ownership.own(stage.engine, acts.SERDE, stage.thread_id, command.request.graph, started.result, sent)
 
 
 def begin(stage: Stage, owned: OwnedRun) -> BeginWithTicket:

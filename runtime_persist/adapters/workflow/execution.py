@@ -11,7 +11,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.errors import GraphDrained
 
 from runtime_persist.adapters.workflow import answers, reading, starting
-from runtime_persist.engine import Engine, Flow, OwnedRun, ownership
+from runtime_persist.engine import Engine, Flow, OwnedRun, holding, ownership
 from runtime_persist.errors import (
     BudgetExhausted,
     CheckpointNotFound,
@@ -205,7 +205,7 @@ def outer_run() -> Flow[OwnedRun | None]:
     outer = getattr(ambient.get("__pregel_checkpointer"), "owned_run", None)
     if not isinstance(outer, OwnedRun):
         return None
-    yield from ownership.renew(outer)
+    yield from holding.renew(outer)
     return outer
 
 
