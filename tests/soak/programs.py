@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 GRAPH = "soak"
 LEASE_SECONDS = 2.0
-SHORTEST_CALL, LONGEST_CALL = 0.05, 0.35
+SHORTEST_CALL, LONGEST_CALL = 0.05, 0.35  # seconds
 
 
 class Outside:
@@ -50,13 +50,17 @@ class Outside:
         return [line.split() for line in self.path.read_text().splitlines()] if self.path.exists() else []
 
 
-def graph(outside: Outside) -> Any:
-    """A step, a journalled call that takes a while and reaches the outside in its middle, and a step."""
+def graph(outside: Outside, longer: float = 1) -> Any:
+    """A step, a journalled call that takes a while and reaches the outside in its middle, and a step.
+
+    ``longer``: how many times as long a call takes.
+    """
 
     @operation(name="effect", on_unknown="retry")
     def effect(number: int, *, idempotency_key: str) -> str:
         lease = get_config()["configurable"]["__pregel_checkpointer"].owned_run.lease
         takes = SHORTEST_CALL + (LONGEST_CALL - SHORTEST_CALL) * (number % 16) / 15
+        takes *= longer
         time.sleep(takes / 2)  # the call is on its way
         outside.append(lease.run_id, idempotency_key, lease.epoch)
         time.sleep(takes / 2)  # and so is its answer
@@ -72,7 +76,7 @@ def result_of(number: int) -> list[str]:
     return ["before", f"done {number}", "after"]
 
 
-def worker(word: Word, url: str, outside: str, troubles: str, slots: int, places: int) -> bool:
+def worker(word: Word, url: str, outside: str, troubles: str, slots: int, places: int, longer: float) -> bool:
     """Work until SIGTERM; what ended in another way than ``finished`` is written down."""
     told = Outside(Path(troubles))
 
@@ -82,7 +86,7 @@ def worker(word: Word, url: str, outside: str, troubles: str, slots: int, places
 
     with Runtime.open(url, lease_ttl=LEASE_SECONDS) as runtime:
         options: Any = {"slots": slots, "poll_seconds": 0.05, "sweep_seconds": 0.5, "report": report}
-        served = RegisteredGraph(graph(Outside(Path(outside))), max_concurrency=places)
+        served = RegisteredGraph(graph(Outside(Path(outside)), longer), max_concurrency=places)
         working = Worker(runtime, {GRAPH: served}, **options)
         signal.signal(signal.SIGTERM, lambda *_: working.stop())
         word.say("ready", runtime.engine.worker_id)
