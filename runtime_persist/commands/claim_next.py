@@ -18,7 +18,7 @@ from runtime_persist.errors import NothingToClaim
 from runtime_persist.model.guards import CLAIM
 from runtime_persist.model.states import ACTIVE_RUN
 from runtime_persist.plan import Call, Query, many, one_or_none
-from runtime_persist.queries.claiming import HEADS, claimable, in_order, keys, served
+from runtime_persist.queries.claiming import HEADS, HEADS_OF_GRAPHS, claimable, in_order, keys, served, waiting
 from runtime_persist.schema import graphs, runs, threads
 from runtime_persist.schema.runs import is_active
 
@@ -41,13 +41,15 @@ class ClaimNext(Command):
         instance_id: whose slot it takes.
         served_no: of the graph's last claim in its turn, as it was read: another number means that the graph had its
             turn meanwhile. None: no other graph waits and this one has no limit, so it need not be anybody's turn.
+        others: graphs and versions that the worker serves besides (:func:`runtime_persist.queries.claiming.keys`).
+            Without a turn nothing is taken while a run of them could be: it may have been queued since the look.
         waits: for whoever serves the graph at this moment (else it is refused).
         starts: the worker executes the run itself, as soon as this is committed. So the start fence is written along
             (answer: ``started``), unless the run is taken over or stopped: then something has to be done before.
 
-    Refused: nothing of that kind that is not locked, somebody else's turn, a limit that was not known of
-    (NothingToClaim); the instance has no report that counts (CapacityUnknown); no slot of it, no place of the graph,
-    or the scope is taken (CapacityReached).
+    Refused: nothing of that kind that is not locked, somebody else's turn, a limit or another graph's run that was not
+    known of (NothingToClaim); the instance has no report that counts (CapacityUnknown); no slot of it, no place of the
+    graph, or the scope is taken (CapacityReached).
 
     """
 
@@ -59,6 +61,7 @@ class ClaimNext(Command):
     ttl_us: int
     versions: tuple[str, ...] = ()
     served_no: int | None = None
+    others: tuple[str, ...] = ()
     waits: bool = False
     starts: bool = False
 
@@ -163,8 +166,11 @@ def decide(command: ClaimNext, locked: Locked) -> Plan[Decision]:
 
 
 def _wait_for_turn(command: ClaimNext) -> Plan[None]:
-    """Lock the graph, unless it needs no turn; refuse when it has had one since it was read."""
+    """Lock the graph; refuse when it has had a turn since it was read, or needs none and another graph waits."""
     if command.served_no is None:
+        if command.others and (yield from waiting(command.space, command.others)):
+            msg = f"a run of another graph waits since {command.graph!r} was looked at; look again whose turn it is"
+            raise NothingToClaim(msg, graph=command.graph, served=True)
         return
     query = LOCK_GRAPH if command.waits else LOCK_FREE_GRAPH
     rows = yield from many(query, space=command.space, graph=command.graph)
@@ -198,6 +204,7 @@ SPEC = ColdCommand(
     statements=(
         LOCK_GRAPH,
         LOCK_FREE_GRAPH,
+        HEADS_OF_GRAPHS,
         *PICKS.values(),
         admission.LOCK_SCOPE,
         admission.READ_SCOPE,

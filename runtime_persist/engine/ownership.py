@@ -312,6 +312,7 @@ def claim_next(
     versions: tuple[str, ...],
     instance_id: str,
     served_no: int | None,
+    others: tuple[str, ...],
     waits: bool,
     starts: bool = False,
 ) -> Flow[tuple[OwnedRun, Mapping[str, Any]]]:
@@ -334,6 +335,7 @@ def claim_next(
             ttl_us=engine.ttl_us,
             versions=versions,
             served_no=served_no,
+            others=others,
             waits=waits,
             starts=starts,
         ),

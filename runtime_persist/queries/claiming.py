@@ -238,8 +238,7 @@ def heads(space: str, versions: Mapping[str, Collection[str]], ends: int) -> Pla
     The others come in the order in which they are to be claimed: by priority, then the graph that was served longest
     ago, then by place; what could not be taken over at the last try comes last.
     """
-    rows = yield from many(HEADS_OF_GRAPHS, space=space, graphs=keys(versions), ends_max=ends)
-    now = [head for head in map(_head, rows) if head.kind in {LEFT, TO_END} or not head.full]
+    now = yield from _claimable_heads(space, keys(versions), ends)
     found = sorted(now, key=lambda head: (head.blocked, -head.priority, head.queued_us))
     firsts: dict[str, Head] = {}
     for head in found:
@@ -248,6 +247,17 @@ def heads(space: str, versions: Mapping[str, Collection[str]], ends: int) -> Pla
     turns = sorted(firsts.values(), key=lambda head: (head.blocked, -head.priority, head.served_no, head.graph))
     rank = {head.graph: number for number, head in enumerate(turns)}
     return sorted(found, key=lambda head: (head.kind == TO_END, rank.get(head.graph, 0)))
+
+
+def waiting(space: str, served_keys: Collection[str]) -> Plan[bool]:
+    """Return whether a run of graphs (as :func:`keys` gives them) could be claimed now, and is not blocked."""
+    found = yield from _claimable_heads(space, served_keys, 0)
+    return any(not head.blocked for head in found)
+
+
+def _claimable_heads(space: str, served_keys: Collection[str], ends: int) -> Plan[list[Head]]:
+    rows = yield from many(HEADS_OF_GRAPHS, space=space, graphs=list(served_keys), ends_max=ends)
+    return [head for head in map(_head, rows) if head.kind in {LEFT, TO_END} or not head.full]
 
 
 def _head(row: Row) -> Head:

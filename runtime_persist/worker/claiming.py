@@ -119,6 +119,16 @@ class Claimer:
     def _serves(self, head: Head, now: float) -> bool:
         return head.kind == queries.TO_END or self._paused.get(head.graph, (0, now))[1] <= now
 
+    def _others(self, graph: str) -> tuple[str, ...]:
+        """Return what is served besides a graph: whose runs come before a claim of it that is nobody's turn."""
+        now = time.monotonic()
+        served = {
+            name: versions
+            for name, versions in self._versions.items()
+            if name != graph and self._paused.get(name, (0, now))[1] <= now
+        }
+        return tuple(queries.keys(served))
+
     def _take(self, head: Head, *, alone: bool, waits: bool) -> tuple[OwnedRun, Mapping[str, Any]]:
         taken = self._commit(head, alone=alone, waits=waits)
         self._counted = True
@@ -128,6 +138,7 @@ class Claimer:
         engine, serde = self._runtime.engine, self._runtime.checkpointer.serde
         if head.kind == queries.TO_END:
             return run(ownership.claim(engine, serde, head.names, ()))
+        unshared = alone and not head.limited
         return run(
             ownership.claim_next(
                 engine,
@@ -136,7 +147,8 @@ class Claimer:
                 head.kind,
                 versions=self._versions[head.graph],
                 instance_id=self._instance.instance_id,
-                served_no=None if alone and not head.limited else head.served_no,
+                served_no=None if unshared else head.served_no,
+                others=self._others(head.graph) if unshared else (),
                 waits=waits,
                 starts=head.graph in self._runs_itself,
             )

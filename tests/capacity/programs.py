@@ -13,7 +13,7 @@ from tests.support.graphs import chain, says
 from tests.support.processes import Word
 
 
-def _claimer(runtime: Runtime, graphs: list[str], slots: int) -> tuple[Claimer, Instance]:
+def claimer(runtime: Runtime, graphs: list[str], slots: int) -> tuple[Claimer, Instance]:
     graph = chain({"node": says("x")})
     served: dict[str, Served] = {name: serve(name, graph) for name in graphs}
     instance = Instance(runtime.engine, slots, {name: one.versions for name, one in served.items()})
@@ -24,13 +24,13 @@ def _claimer(runtime: Runtime, graphs: list[str], slots: int) -> tuple[Claimer, 
 def claims(word: Word, url: str, graphs: list[str], times: int) -> list[tuple[str, int, int]]:
     """Claim, at the word, and return what was claimed: graph, and when the claim began and ended."""
     with Runtime.open(url) as runtime:
-        claimer, _ = _claimer(runtime, graphs, slots=1_000)
+        one, _ = claimer(runtime, graphs, slots=1_000)
         word.say("ready")
         word.wait()
         found = []
         while len(found) < times:
             began = time.monotonic_ns()
-            taken = claimer.claim()
+            taken = one.claim()
             if taken is not None:
                 found.append((taken[1]["graph"], began, time.monotonic_ns()))
         return found
@@ -40,11 +40,11 @@ def churns(word: Word, url: str, graphs: list[str], slots: int, seed: int) -> in
     """Claim as much as there is room for and end it again, until nothing is left; return how many were claimed."""
     chance, count, held = random.Random(seed), 0, []
     with Runtime.open(url) as runtime:
-        claimer, _ = _claimer(runtime, graphs, slots)
+        one, _ = claimer(runtime, graphs, slots)
         word.say("ready")
         word.wait()
         while True:
-            taken: Any = claimer.claim()
+            taken: Any = one.claim()
             if taken is not None:
                 held.append(taken[0])
                 count += 1

@@ -70,6 +70,17 @@ def test_of_two_claims_for_one_scope_one_is_refused(world, at_once):
     assert (type(refused), refused.details["gate"]) == (CapacityReached, "scope")
 
 
+def test_of_two_claims_of_the_next_run_for_one_scope_one_is_refused(world, at_once):
+    """Both were picked while nobody had the scope: what is picked is a hint, its lock decides."""
+    world.commit(RegisterGraph(graph="h", **world.base()))
+    world.commit(world.report("another", worker_id="v"))
+    world.queued("a", scope="s")
+    world.queued("b", scope="s", graph="h")
+    first, second = world.claim_next(), changed(world.claim_next("h"), worker_id="v", instance_id="another")
+    refused = at_once(LOCK_SCOPE, first, second)
+    assert (type(refused), refused.details["gate"]) == (CapacityReached, "scope")
+
+
 def test_of_two_claims_that_wait_for_one_turn_one_looks_again(world, at_once):
     for name in ("a", "b"):
         world.queued(name)

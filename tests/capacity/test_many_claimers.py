@@ -8,8 +8,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from runtime_persist import Runtime
 from runtime_persist.commands.claim_next import PICKS
 from runtime_persist.dialects import dialect_of, parse_url
+from runtime_persist.engine import Engine
 from runtime_persist.queries.claiming import HEADS_OF_GRAPHS
 from tests.capacity import programs
 from tests.fixtures.raw import PostgresRaw
@@ -77,6 +79,24 @@ def test_a_hundred_thousand_runs_of_one_graph_delay_another_graph_by_one_claim(r
     numbers = sorted(int(row["run_id"].rpartition("-")[2]) for row in claimed if row["run_id"].startswith(SMALL))
     assert numbers == list(range(1, len(numbers) + 1))  # first come, first served, inside a graph
     assert read_by_a_claim(shared_url, raw) < 500
+
+
+def test_a_run_that_is_queued_between_a_look_and_its_claim_is_delayed_by_one_claim_too(runtime, raw, shared_url):
+    """The claimer had seen one graph only, whose claims are nobody's turn."""
+    graph = chain({"node": says("x")})
+    for name in (BIG, SMALL):
+        runtime.bind(graph, name=name)
+    fill(raw, BIG, 3)
+    queued = []
+
+    def hook(cut):
+        if cut == "claim_next:before:begin" and not queued:
+            queued.append(runtime.runs.start(SMALL, {"log": []}))
+
+    with Runtime(Engine(shared_url, hook=hook), None) as other:
+        claimer, _ = programs.claimer(other, [BIG, SMALL], slots=10)
+        assert [claimer.claim()[1]["graph"] for _ in range(4)] == [BIG, SMALL, BIG, BIG]
+    assert queued
 
 
 def delayed(claims):

@@ -97,6 +97,21 @@ def test_a_claim_starts_nothing_that_is_taken_over_or_past_its_deadline(world):
     assert world.run(late)["status"] == "dispatching"
 
 
+def test_a_claim_starts_nothing_while_what_an_older_epoch_opened_is_not_revoked(world):
+    """Its worker died between opening what it would work in and its start fence: no takeover, and no start either."""
+    old = world.activated(world.claimed())
+    world.with_domain(old, "d")
+    world.expire(old)
+    result = claimed(world, kind="left", starts=True)
+    assert (result["started"], result["takeover"], result["domains_open"]) == (False, False, 1)
+    run = world.run(old.run_id)
+    assert (run["status"], run["phase"], world.attempt(old.attempt_id)["status"]) == (
+        "dispatching",
+        "recovering",
+        "claimed",
+    )
+
+
 def test_runs_come_by_priority_then_in_the_order_in_which_they_were_queued(world):
     runs = [world.queued(f"t{n}", priority=priority) for n, priority in enumerate([0, 5, 0, 5, -1])]
     assert [claimed(world)["run_id"] for _ in runs] == [runs[n] for n in (1, 3, 0, 2, 4)]
@@ -199,6 +214,26 @@ def test_a_claim_without_a_turn_leaves_the_order_as_it_is(world):
     world.queued()
     claimed(world)
     assert served(world, "g") == 0
+
+
+def test_a_claim_without_a_turn_is_refused_while_a_run_of_another_graph_could_be_claimed(world):
+    """It was queued since the look: by the next one it has its turn."""
+    first = world.queued()
+    waits = world.queued("h0", graph="h", graph_version="v1", scope="s")
+    error = world.refused(world.claim_next(others=("h:", "h:v1")), NothingToClaim)
+    assert error.details["served"]
+    assert claimed(world, others=("h:",))["run_id"] == first  # of a version that the worker has not
+    world.queued("g1")
+    world.set_run(first, scope="s")
+    assert claimed(world, others=("h:", "h:v1"))["graph"] == "g"  # its scope is taken
+    world.queued("g2")
+    world.set_run(first, scope=None)
+    world.commit(RegisterGraph(graph="h", max_concurrency=1, **world.base()))
+    world.commit(world.start_owned_run("h1", graph="h"))
+    assert claimed(world, others=("h:", "h:v1"))["graph"] == "g"  # its graph is full
+    world.queued("g3")
+    world.set_run(waits, status="running", revocation="blocked", phase="active", expires_us=1)
+    assert claimed(world, others=("h:", "h:v1"))["graph"] == "g"  # what is blocked comes last
 
 
 def test_a_graph_that_nobody_registered_is_not_offered(world):

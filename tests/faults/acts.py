@@ -124,8 +124,10 @@ def claim_command(stage: Stage, run_id: str) -> ClaimRun:
     return ClaimRun(run_id=run_id, ttl_us=stage.engine.ttl_us, **fields, **thread(stage))
 
 
-def next_command(stage: Stage, kind: str, *, waits: bool = False, starts: bool = False) -> ClaimNext:
-    """A claim of the graph's next run, which is the only one that has this version."""
+def next_command(
+    stage: Stage, kind: str, *, others: tuple[str, ...] = (), waits: bool = False, starts: bool = False
+) -> ClaimNext:
+    """A claim of the graph's next run, which is the only one that has this version; beside others it takes no turn."""
     (served_no,) = (row["served_no"] for row in rows(stage)["graphs"] if row["graph"] == GRAPH)
     return ClaimNext(
         space=stage.engine.space,
@@ -137,7 +139,8 @@ def next_command(stage: Stage, kind: str, *, waits: bool = False, starts: bool =
         instance_id=reported(stage.engine, "victim"),
         attempt_id=new_id(),
         ttl_us=stage.engine.ttl_us,
-        served_no=served_no,
+        served_no=None if others else served_no,
+        others=others,
         waits=waits,
         starts=starts,
     )

@@ -88,7 +88,8 @@ def next_due(stage: Stage) -> Prepared:
 
 def next_left(stage: Stage) -> Prepared:
     run_id = left(stage)
-    return Prepared(acts.next_command(stage, "left"), {"run_id": run_id, "epoch": 1, "takeover": True})
+    command = acts.next_command(stage, "left", others=("another:",))
+    return Prepared(command, {"run_id": run_id, "epoch": 1, "takeover": True})
 
 
 def a_step(stage: Stage, owned: OwnedRun, command: type[Any], **fields: Any) -> Prepared:
@@ -129,6 +130,9 @@ def a_report(stage: Stage) -> Prepared:
     return a_step(stage, owned, ReportAttemptEvent, **attempt)
 
 
+_TURN = ("lock_graph", "lock_free_graph", "take_turn")
+
+
 def claims(name: str, prepare: Any, never: dict[str, str]) -> Scenario:
     return Scenario(f"claim_run:{name}", prepare, scenarios.claimed_again, scenarios.receipts, never)
 
@@ -137,7 +141,8 @@ def claims_next(kind: str, prepare: Any, never: dict[str, str]) -> Scenario:
     others = {f"pick_{other}_run": "another kind of run is asked for" for other in HEADS if other != kind}
     free = {"lock_graph": "the graph is free, or somebody else's turn"} if kind != "due" else {}
     waits = {"lock_free_graph": "it waits for whoever serves the graph"} if kind == "due" else {}
-    said = others | free | waits | never
+    turn = {"read_heads": "it takes its turn"} if kind != "left" else dict.fromkeys(_TURN, "no other graph waits")
+    said = others | free | waits | turn | never
     return Scenario(f"claim_next:{kind}", prepare, scenarios.claimed_again, scenarios.receipts, said)
 
 
