@@ -21,7 +21,8 @@ class YieldAttempt(LeaseCommand):
     """Release the lease and leave the run waiting for a person, or queued again after a drain.
 
     Attributes:
-        reason: ``interrupt``, ``ask``, ``budget`` (the run waits) or ``drain`` (the run is queued).
+        reason: ``interrupt``, ``ask``, ``budget`` (the run waits) or ``drain`` (the run is queued where it was: it has
+            waited for its turn before).
         question: encoded payload reference of why it waits.
 
     Answer: ``status``. Refused: no active lease; stopping (the run is then to be ended instead); an execution domain
@@ -63,7 +64,7 @@ def decide(command: YieldAttempt, locked: Locked) -> Plan[Decision]:
     if waits:
         run.move(RunStatus.WAITING_APPROVAL, **changes)
     else:
-        run.move(RunStatus.QUEUED, queued_us=locked.now_us, **changes)
+        run.move(RunStatus.QUEUED, **changes)
     return Decision(
         {"status": run.run["status"]},
         runs=[RunChange(before, run.run, run.events)],

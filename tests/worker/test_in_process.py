@@ -165,6 +165,26 @@ async def test_a_worker_that_stops_claims_nothing_more(runtime, way, start):
     assert (await way(run, "record")).status == "queued"
 
 
+async def test_what_was_claimed_when_the_worker_was_told_to_end_runs_no_node_and_keeps_its_place(
+    runtime, way, works, start, raw
+):
+    ran = []
+    graphs = {"g": chain({"node": lambda _: ran.append(1) or {"log": ["x"]}})}
+    runs = [await start(graphs, "g", {"log": [n]}, thread_id=f"t{n}") for n in range(2)]
+    worker = Worker(runtime, graphs, report=lambda what, _: worker.stop() if what == "claimed" else None)
+    working = threading.Thread(target=worker.run)
+    working.start()
+    working.join()
+    assert ran == []
+    assert raw.rows("SELECT status, termination_reason FROM rp_attempts") == [
+        {"status": "yielded", "termination_reason": "drain"}
+    ]
+    assert (await way(runs[0], "record")).status == "queued"
+    claimed = [facts["run_id"] for what, facts in works(graphs) if what == "claimed"]
+    assert claimed == [run.run_id for run in runs]
+    assert [(await way(run, "result", timeout=0))["log"] for run in runs] == [[0, "x"], [1, "x"]]
+
+
 async def test_an_error_of_who_listens_to_reports_stops_no_run_and_no_worker(runtime, way, works, start):
     def raises(_what, _facts):
         raise OSError
