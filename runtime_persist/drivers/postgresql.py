@@ -34,6 +34,7 @@ from runtime_persist.drivers.postgresql_pool import (
     connect_to_listen,
 )
 from runtime_persist.errors import Closed, ConnectionLost, RuntimePersistError
+from runtime_persist.model import limits
 from runtime_persist.plan import BundleCall, Call, Outcome, Plan, Query, Row, Step
 
 if TYPE_CHECKING:
@@ -48,7 +49,14 @@ R = TypeVar("R")
 # Each connection can be spent once, by a migration or a farewell, and names can end once.
 _REPEATS_MAX = CONNECTIONS_MAX + 1
 _OF_SINGLE_STATEMENTS = frozenset({Mode.HOT, Mode.READ})
+_BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _LONGEST_WAIT_TRY = 4  # from here on the pauses for a server that cannot be reached do not grow
+
+
+def begin_writing() -> str:
+    """Return what begins a transaction that writes: whoever falls silent in it keeps its locks for a while only."""
+    milliseconds = round(limits.IDLE_TRANSACTION_SECONDS * 1_000)
+    return f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = {milliseconds}"
 
 
 class PostgresDriver(Driver):
@@ -284,7 +292,7 @@ class PostgresDriver(Driver):
         reads = job.mode is Mode.SNAPSHOT
         if not reads:
             self.reached(f"{job.name}:before:begin")
-        await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if reads else "BEGIN")
+        await connection.execute(_BEGIN_READING if reads else begin_writing())
         try:
             result = await self._drive(connection, job)
         except BaseException:

@@ -34,7 +34,6 @@ def hold(engine: Engine, owned: OwnedRun) -> Flow[None]:
     """
     if time.monotonic() - owned.renewed_at <= owned.ttl / limits.LEASE_RENEWALS_PER_TTL:
         return
-    owned.row = None  # it may have been changed since
     try:
         yield from renew(owned)
     except BaseException:

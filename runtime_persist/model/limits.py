@@ -112,6 +112,10 @@ LEASE_RENEWALS_PER_TTL: Final = 3
 LEASE_TTL_SECONDS_MIN: Final = 0.2
 LEASE_TTL_SECONDS_MAX: Final = 86_400.0
 
+IDLE_TRANSACTION_SECONDS: Final = 10.0
+"""PostgreSQL ends the session of a writing transaction that sends nothing for so long: of a process that is stopped,
+say. Its locks would stand in everybody's way; when it goes on, it sends its command again."""
+
 DOMAIN_HANDLE_CHARS_MAX: Final = 4_096
 """How a revoker finds a domain, as JSON."""
 

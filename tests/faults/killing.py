@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from runtime_persist.commands.parts.spec import HotCommand
 from runtime_persist.coordinator.transaction import bundle_of
+from runtime_persist.drivers.postgresql import begin_writing
 from runtime_persist.plan import Bundle
 from runtime_persist.testing.cuts import Cut, cuts, queries_of
 from runtime_persist.testing.proxy import Hold
@@ -39,7 +40,7 @@ def exchange(lab: PostgresLab, scenario: Scenario, cut: Cut) -> str:
         assert whole is not None
         return whole.server_name
     if cut.statement in {"begin", "commit"}:
-        return cut.statement.upper()
+        return begin_writing() if cut.statement == "begin" else "COMMIT"
     (query,) = (query for query in queries_of(scenario.spec) if query.name == cut.statement)
     found = lab.dialect.bundle(query).whole if isinstance(query, Bundle) else lab.dialect.query(query)
     assert found is not None

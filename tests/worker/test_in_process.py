@@ -171,10 +171,7 @@ async def test_what_was_claimed_when_the_worker_was_told_to_end_runs_no_node_and
     ran = []
     graphs = {"g": chain({"node": lambda _: ran.append(1) or {"log": ["x"]}})}
     runs = [await start(graphs, "g", {"log": [n]}, thread_id=f"t{n}") for n in range(2)]
-    worker = Worker(runtime, graphs, report=lambda what, _: worker.stop() if what == "claimed" else None)
-    working = threading.Thread(target=worker.run)
-    working.start()
-    working.join()
+    _claims_and_ends(runtime, graphs)
     assert ran == []
     assert raw.rows("SELECT status, termination_reason FROM rp_attempts") == [
         {"status": "yielded", "termination_reason": "drain"}
@@ -183,6 +180,31 @@ async def test_what_was_claimed_when_the_worker_was_told_to_end_runs_no_node_and
     claimed = [facts["run_id"] for what, facts in works(graphs) if what == "claimed"]
     assert claimed == [run.run_id for run in runs]
     assert [(await way(run, "result", timeout=0))["log"] for run in runs] == [[0, "x"], [1, "x"]]
+
+
+def _claims_and_ends(runtime, graphs):
+    """A worker that is told to end between a claim and its execution."""
+    worker = Worker(runtime, graphs, report=lambda what, _: worker.stop() if what == "claimed" else None)
+    working = threading.Thread(target=worker.run)
+    working.start()
+    working.join()
+
+
+async def test_a_takeover_that_was_claimed_when_the_worker_was_told_to_end_counts_for_nothing(
+    runtime, way, works, start, raw
+):
+    graphs = {"g": chain({"node": says("x")})}
+    run = await start(graphs, "g", {"log": [0]}, thread_id="t")
+    _claims_and_ends(runtime, graphs)
+    raw.rows("UPDATE rp_attempts SET status = 'running', ended_us = NULL, termination_reason = NULL")
+    raw.rows("UPDATE rp_runs SET status = 'running', phase = 'active', expires_us = 1")  # as if it had not ended it
+    _claims_and_ends(runtime, graphs)
+    assert raw.rows("SELECT status, phase, takeovers, attempt_no, epoch FROM rp_runs") == [
+        {"status": "lost", "phase": "released", "takeovers": 0, "attempt_no": 1, "epoch": 2}
+    ]
+    works(graphs)
+    assert (await way(run, "result", timeout=0))["log"] == [0, "x"]
+    assert raw.value("SELECT takeovers FROM rp_runs") == 1
 
 
 async def test_an_error_of_who_listens_to_reports_stops_no_run_and_no_worker(runtime, way, works, start):

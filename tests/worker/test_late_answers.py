@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from runtime_persist import Runtime
 from tests.fixtures.raw import wait_until
 from tests.support import programs
 from tests.support.graphs import chain, config, says
@@ -92,10 +93,33 @@ def test_a_late_claim_of_a_run_that_was_cancelled_meanwhile_ends_it(runtime, sha
     assert run.record().status == "cancelled"
 
 
+def test_a_worker_that_is_stopped_inside_its_claim_keeps_nobody_from_the_run_and_its_graph(postgres_url, fork, opened):
+    """Else everybody who serves the graph in its turn would wait for as long as it is stopped."""
+    runtime = opened(Runtime.open(postgres_url))
+    runtime.bind(chain({"node": says("x"), "after": says("after")}), name="g", max_concurrency=1)
+    run = runtime.runs.start("g", {"log": []}, thread_id="t")
+    first = fork(programs_late.is_stopped_in_its_claim, postgres_url)
+    first.until("inside")
+    first.send(signal.SIGSTOP)
+    second = fork(programs.worker, postgres_url)
+    second.until("in node")
+    second.give_the_word("second")
+    assert run.result(timeout=30)["log"] == ["second", "after"]
+    second.kill()
+    again = runtime.runs.start("g", {"log": []}, thread_id="u")
+    said, reports = goes_on(first)
+    assert (said.count("in node"), reports) == (1, [("claimed", None), ("finished", None)])
+    assert again.result(timeout=30)["log"] == ["first", "after"]
+
+
 def test_an_owned_call_whose_answer_comes_after_the_lease_ran_out_executes_nothing(runtime, shared_url, fork):
     first = fork(programs_late.invokes, shared_url, "first", SHORT)
     stopped_for_longer_than_its_lease(first, runtime)
     said, code = goes_on(first)
     assert ("in node" not in said, code in LOST) == (True, True)
-    graph = runtime.bind(chain({"node": says("second"), "after": says("after")}), name="g")
-    assert graph.invoke({"log": []}, config())["log"] == ["second", "after"]
+    second = fork(programs_late.invokes, shared_url, "second", SHORT, goes_on=True)
+    stopped_for_longer_than_its_lease(second, runtime)
+    said, code = goes_on(second)
+    assert ("in node" not in said, code in LOST) == (True, True)
+    graph = runtime.bind(chain({"node": says("third"), "after": says("after")}), name="g")
+    assert graph.invoke(None, config())["log"] == ["third", "after"]
