@@ -18,6 +18,7 @@ SHAPE_OF = {
     "save_attempt_raw": "hooked",
     "begin_with_ticket": "budgeted",
     "settle_ticket": "budgeted",
+    "begin_in_invocation": "invoked",
 }
 """The commands of the journal, and the call that sends each (once for every order)."""
 BESIDE = {

@@ -12,7 +12,7 @@ from tests.faults.kit import Death, ForkServer
 from tests.fixtures.raw import PostgresRaw, Raw, connect, wait_until
 from tests.journal_kills.cases import SPECS, Case
 from tests.journal_kills.outside import Outside, receipt
-from tests.journal_kills.places import ends_with, orders_of
+from tests.journal_kills.places import COUNTED, ends_with, orders_of
 from tests.journal_kills.programs import open_runtime
 from tests.support.leases import run_out
 
@@ -214,7 +214,10 @@ def settled(database: Database, outside: Outside, case: Case) -> Counter[str]:
         if len(keys) > 1:
             assert case.policy == "retry", "sold twice, and nobody had chosen that"
             assert "unknown" in operations[keys[0]]["tries"]
-    if case.shape == "budgeted":
+    if case.shape in COUNTED:
         orders = len(orders_of(case.place))
         assert tuple(run.budget["tool_calls"]) == (orders, 0, orders), "what is counted is not what was called"
+        tickets = database.raw.rows("SELECT invocation, count(*) AS n FROM rp_tickets GROUP BY invocation")
+        assert [row["n"] for row in tickets] == [orders], "one invocation was counted under two names"
+        assert (tickets[0]["invocation"] is not None) == (case.shape == "invoked")
     return Counter({order: len(keys) for order, keys in outside.sold.items()})

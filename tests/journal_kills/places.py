@@ -7,6 +7,7 @@ from typing import Any
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from langgraph.func import entrypoint, task
+from langgraph.graph import START, StateGraph
 
 from runtime_persist import Budget, RetryPolicy, operation, step
 from runtime_persist.adapters.middleware import Hook, JournalMiddleware, Patch, idempotency_key
@@ -16,9 +17,12 @@ from tests.support.graphs import chain, fanned
 
 Call = Callable[[str], Any]
 PLACES = ("node", "tool", "task", "send")
-SHAPES = ("call", "flaky", "block", "hooked", "budgeted")
+COUNTED = ("budgeted", "invoked")
+"""The shapes whose calls take tickets."""
+SHAPES = ("call", "flaky", "block", "hooked", "budgeted", "invoked")
 """A function; one whose first try the outside refuses; a block; a tool call of JournalMiddleware with a hook behind
-it (which is one by its nature); a function whose run may make just as many calls as it has to."""
+it (which is one by its nature); a function whose run may make just as many calls as it has to; the same in a graph
+inside the run, which is limited as an invocation too."""
 AT_ONCE = RetryPolicy(max_attempts=9, backoff=0, jitter=0)
 NAMED = {"send": ("1", "2")}
 """The orders of a place: two tasks buy at the same time, elsewhere it is one."""
@@ -54,14 +58,16 @@ def given(place: str) -> Any:
 
 
 def _more(shape: str) -> dict[str, Any]:
-    if shape == "budgeted":
+    if shape in COUNTED:
         return {"ticket": "tool_call"}
     return {"retry": AT_ONCE} if shape == "flaky" else {}
 
 
 def budget_of(place: str, shape: str) -> Budget | None:
     """What a run may take."""
-    return Budget(tool_calls=len(orders_of(place))) if shape == "budgeted" else None
+    orders = len(orders_of(place))
+    within = Budget(tool_calls=orders) if shape == "invoked" else None
+    return Budget(tool_calls=orders, per_invocation=within) if shape in COUNTED else None
 
 
 def buying(shape: str, port: int, policy: Any) -> Call:
@@ -112,7 +118,28 @@ def graph(place: str, shape: str, port: int, policy: Any, *, asynchronous: bool)
     if shape == "hooked":
         return _agent(_hooked(port, asynchronous=asynchronous), JournalMiddleware(tools=policy, **_HOOKS))
     call = (abuying if asynchronous else buying)(shape, port, policy)
-    return (_AGRAPHS if asynchronous else _GRAPHS)[place](call)
+    made = (_AGRAPHS if asynchronous else _GRAPHS)[place](call)
+    return _within(place, made, asynchronous=asynchronous) if shape == "invoked" else made
+
+
+def _within(place: str, inner: Any, *, asynchronous: bool) -> Any:
+    """A graph whose only node, or whose body, is the graph: an invocation inside the run."""
+    if place != "task":
+        around = StateGraph(inner.builder.state_schema).add_node("inner", inner).add_edge(START, "inner")
+        return around.compile()
+    if asynchronous:
+
+        @entrypoint()
+        async def outer(order: str) -> Any:
+            return await inner.ainvoke(order)
+
+        return outer
+
+    @entrypoint()
+    def around_body(order: str) -> Any:
+        return inner.invoke(order)
+
+    return around_body
 
 
 def _node(call: Call) -> Any:

@@ -9,6 +9,7 @@ from itertools import product
 
 import pytest
 
+from runtime_persist.commands.parts.beginning import Begins
 from tests.journal_kills import cases, killing
 from tests.journal_kills.cases import CHOSEN, DATABASES, SHAPE_OF, WHOLE, Case
 from tests.journal_kills.places import PLACES, SHAPES, ends_with
@@ -21,6 +22,7 @@ BEFORE = {
     "start_attempt": 0,
     "save_attempt_raw": 1,
     "begin_with_ticket": 0,
+    "begin_in_invocation": 0,
     "settle_ticket": 1,
 }
 """How often an order is sold when the process dies in a command of it."""
@@ -28,7 +30,7 @@ BEFORE = {
 
 def expected(case: Case, committed: bool) -> tuple[bool, int]:
     """Whether its outcome is unknown to whoever goes on, and how often it is sold in the end."""
-    begins = {"begin_operation", "begin_with_ticket", "start_attempt"}
+    begins = {"begin_operation", "begin_with_ticket", "begin_in_invocation", "start_attempt"}
     unknown = committed if case.command in begins else not committed and case.command != "settle_ticket"
     again = unknown and case.policy == "retry" and BEFORE[case.command] == 1
     return unknown and case.policy == "ask", 2 if again else 1
@@ -86,8 +88,10 @@ def test_undisturbed_it_sends_each_command_once_for_an_order(
 def test_every_command_about_operations_is_killed_or_said_to_be_elsewhere():
     about = {
         name
-        for name in cases.SPECS
-        if "operation" in name or "attempt" in name or "ticket" in name or name in cases.BESIDE
+        for name, spec in cases.SPECS.items()
+        if any(word in name for word in ("operation", "attempt", "ticket"))
+        or issubclass(spec.dto, Begins)
+        or name in cases.BESIDE
     }
     of_runs = {"fail_attempt", "report_attempt_event", "yield_attempt"}
     assert about - of_runs - set(SHAPE_OF) - set(cases.BESIDE) == set()
