@@ -7,17 +7,15 @@ from langgraph.func import entrypoint, task
 from langgraph.types import interrupt
 from pydantic import SecretStr
 
-from runtime_persist import DidNotHappen, Happened, StillUnknown, step
+from runtime_persist import step
 from runtime_persist.errors import (
     InvalidInput,
     LeaseLost,
     OperationFailed,
     OperationMismatch,
-    OperationUnknown,
-    OperationUnsupported,
 )
 from tests.support.graphs import chain, config, fanned, nested, resume
-from tests.support.journal import Outside
+from tests.support.journal import Outside, StepCharger
 
 HELLO = {"log": []}
 
@@ -25,29 +23,6 @@ HELLO = {"log": []}
 @pytest.fixture
 def outside():
     return Outside()
-
-
-class Charger:
-    """A node that charges in a step, in the way of a test."""
-
-    def __init__(self, way, outside, what="a", **options) -> None:
-        self.outside, self.what, self.options = outside, what, options
-        self.node = self.anode if way.asynchronous else self.snode
-
-    def snode(self, state):
-        with step("charge", {"what": self.of(state)}, **self.options) as s:
-            if not s.replayed:
-                s.complete(self.outside.call(self.of(state), s.idempotency_key))
-        return {"log": [s.result["receipt"]]}
-
-    async def anode(self, state):
-        async with step("charge", {"what": self.of(state)}, **self.options) as s:
-            if not s.replayed:
-                await s.acomplete(self.outside.call(self.of(state), s.idempotency_key))
-        return {"log": [s.result["receipt"]]}
-
-    def of(self, state):
-        return state.get("item", self.what) if isinstance(state, dict) else state
 
 
 def asks(_):
@@ -58,7 +33,7 @@ def asks(_):
 
 
 async def test_a_block_that_runs_again_has_its_result_and_makes_no_call(runtime, way, outside, raw):
-    charger = Charger(way, outside)
+    charger = StepCharger(way, outside)
 
     if way.asynchronous:
 
@@ -86,7 +61,7 @@ async def test_a_block_that_runs_again_has_its_result_and_makes_no_call(runtime,
 
 async def test_a_block_that_raises_has_failed_and_is_told_so_in_the_same_run(runtime, way, outside, raw):
     outside.fails.append(TimeoutError("down"))
-    charger, seen = Charger(way, outside), []
+    charger, seen = StepCharger(way, outside), []
 
     async def anode(state):
         try:
@@ -172,7 +147,7 @@ def test_a_second_result_is_refused(runtime):
 async def test_another_request_under_its_identity_is_refused(runtime, way, outside):
     whats = iter(["a", "b"])
 
-    class Changing(Charger):
+    class Changing(StepCharger):
         def of(self, state):
             self.what = next(whats) if self.fresh else self.what
             self.fresh = False
@@ -297,84 +272,16 @@ async def test_a_note_of_a_lost_run_is_refused_like_its_result(runtime, way, raw
     assert raw.value("SELECT provider_request_id FROM rp_operation_tries") is None
 
 
-# --- unknown outcomes -------------------------------------------------------------------------------------------------
-
-
-class Dying(Outside):
-    """An outside world in whose first call the caller loses its run."""
-
-    def __init__(self, raw) -> None:
-        super().__init__()
-        self.raw = raw
-
-    def call(self, what, idempotency_key):
-        receipt = super().call(what, idempotency_key)
-        if len(self.calls) == 1:
-            self.raw.rows("UPDATE rp_runs SET epoch = epoch + 1, expires_us = 1")
-        return receipt
-
-
-async def lost(runtime, way, raw, **options):
-    outside = Dying(raw)
-    graph = runtime.bind(chain({"node": Charger(way, outside, **options).node}), name="g")
-    with pytest.raises(LeaseLost):
-        await way(graph, "invoke", HELLO, config())
-    return graph, outside
-
-
-async def test_a_step_of_unknown_outcome_asks_a_person(runtime, way, raw):
-    graph, outside = await lost(runtime, way, raw)
-    with pytest.raises(OperationUnknown) as caught:
-        await way(graph, "invoke", None, config())
-    await way(runtime.runs, "resolve", caught.value.details["operation_id"], happened=True, result={"receipt": "found"})
-    assert (await way(graph, "invoke", None, config()))["log"] == ["found"]
-    assert outside.calls == ["a"]
-
-
-async def test_a_step_that_may_be_repeated_is_with_the_same_key(runtime, way, raw):
-    graph, outside = await lost(runtime, way, raw, on_unknown="retry")
-    assert (await way(graph, "invoke", None, config()))["log"] == [2]
-    assert outside.keys[0] == outside.keys[1]
-
-
-@pytest.mark.parametrize("answer", [Happened({"receipt": "known"}), DidNotHappen(), StillUnknown("no such page")])
-async def test_a_step_asks_the_outside(runtime, way, raw, answer):
-    asked = []
-
-    def ask(request, key, tries):
-        asked.append((dict(request), key, [one.status for one in tries]))
-        return answer
-
-    graph, outside = await lost(runtime, way, raw, on_unknown=ask)
-    if isinstance(answer, StillUnknown):
-        with pytest.raises(OperationUnknown):
-            await way(graph, "invoke", None, config())
-    else:
-        output = await way(graph, "invoke", None, config())
-        assert output["log"] == ["known" if isinstance(answer, Happened) else 2]
-    assert asked == [({"what": "a"}, outside.keys[0], ["unknown"])]
-    assert set(outside.keys) == {outside.keys[0]}
-    assert len(outside.calls) == (2 if isinstance(answer, DidNotHappen) else 1)
-
-
-def test_a_plain_block_cannot_wait_for_who_asks_the_outside(runtime):
-    async def ask(request, key, tries):
-        return DidNotHappen()
-
-    with pytest.raises(OperationUnsupported), step("x", on_unknown=ask):
-        pass
-
-
 # --- places -----------------------------------------------------------------------------------------------------------
 
 
 async def test_in_subgraphs_and_parallel_sends(runtime, way, outside):
-    charger = Charger(way, outside)
+    charger = StepCharger(way, outside)
     graph = runtime.bind(nested(fanned(charger.node)), name="sends")
     output = await way(graph, "invoke", {"log": [], "items": [3, 1, 2]}, config("sends"))
     assert sorted(outside.calls) == [1, 2, 3]
     assert sorted(output["log"][-5:-2]) == [1, 2, 3]
-    graph = runtime.bind(nested(chain({"charges": Charger(way, outside, "inner").node, "asks": asks})), name="sub")
+    graph = runtime.bind(nested(chain({"charges": StepCharger(way, outside, "inner").node, "asks": asks})), name="sub")
     await way(graph, "invoke", HELLO, config("sub"))
     output = await way(graph, "invoke", resume("yes"), config("sub"))
     assert output["log"][-3:] == [4, "yes", "after"]
@@ -383,7 +290,7 @@ async def test_in_subgraphs_and_parallel_sends(runtime, way, outside):
 
 
 async def test_in_tasks_of_an_entrypoint(runtime, way, outside):
-    charger = Charger(way, outside)
+    charger = StepCharger(way, outside)
     if way.asynchronous:
 
         @task

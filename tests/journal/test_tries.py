@@ -15,7 +15,7 @@ from runtime_persist.errors import (
 )
 from tests.fixtures.raw import wait_until
 from tests.support.graphs import chain, config
-from tests.support.journal import Outside
+from tests.support.journal import Losing, Outside
 
 HELLO = {"log": []}
 AT_ONCE = RetryPolicy(max_attempts=3, backoff=0)
@@ -232,20 +232,6 @@ def test_a_sync_call_cannot_be_stopped_so_it_has_no_timeout():
 
 
 # --- asking the outside -----------------------------------------------------------------------------------------------
-
-
-class Losing(Outside):
-    """An outside world in whose first call the caller loses its run."""
-
-    def __init__(self, raw) -> None:
-        super().__init__()
-        self.raw = raw
-
-    def call(self, what, idempotency_key):
-        receipt = super().call(what, idempotency_key)
-        if len(self.calls) == 1:
-            self.raw.rows("UPDATE rp_runs SET epoch = epoch + 1, expires_us = 1")
-        return receipt
 
 
 async def lost(runtime, way, raw, ask):

@@ -16,7 +16,7 @@ from runtime_persist.errors import (
 )
 from tests.support import programs
 from tests.support.graphs import chain, config
-from tests.support.journal import Outside
+from tests.support.journal import Losing, Outside
 from tests.support.leases import run_out
 
 HELLO = {"log": []}
@@ -25,20 +25,6 @@ HELLO = {"log": []}
 @pytest.fixture
 def outside():
     return Outside()
-
-
-class Losing(Outside):
-    """An outside world in whose first call the caller's lease runs out and is taken away."""
-
-    def __init__(self, raw) -> None:
-        super().__init__()
-        self.raw = raw
-
-    def call(self, what, idempotency_key):
-        receipt = super().call(what, idempotency_key)
-        if len(self.calls) == 1:
-            self.raw.rows("UPDATE rp_runs SET epoch = epoch + 1, expires_us = 1")
-        return receipt
 
 
 def graph_of(charge):

@@ -8,27 +8,13 @@ from runtime_persist.adapters.middleware import Deny, Hook, JournalMiddleware, P
 from runtime_persist.errors import LeaseLost, OperationUnknown
 from tests.middleware.agents import SAID, Scripted, agent, payer, texts, tool_texts, wants
 from tests.support.graphs import config
-from tests.support.journal import Outside
+from tests.support.journal import Losing
 from tests.support.way import SYNC
 
 by_sync = pytest.mark.parametrize("way", [SYNC], indirect=True, ids=["sync"])
 """Both ways are one implementation: the first test has them."""
 ONE = (wants(("pay", {"what": "a"}, "call-a")), AIMessage(content="done"))
 STORED = "SELECT status, phase, try_no FROM rp_operations WHERE name = ?"
-
-
-class Losing(Outside):
-    """An outside in whose first call the caller's lease is taken away."""
-
-    def __init__(self, raw) -> None:
-        super().__init__()
-        self.raw = raw
-
-    def call(self, what, idempotency_key):
-        receipt = super().call(what, idempotency_key)
-        if len(self.calls) == 1:
-            self.raw.rows("UPDATE rp_runs SET epoch = epoch + 1, expires_us = 1")
-        return receipt
 
 
 @pytest.fixture

@@ -4,7 +4,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from runtime_persist import operation
+from runtime_persist import operation, step
+from tests.fixtures.raw import Raw
+from tests.support.way import Way
 
 
 class Outside:
@@ -41,3 +43,40 @@ class Outside:
             return self.call(what, idempotency_key)
 
         return charge
+
+
+class Losing(Outside):
+    """An outside world in whose first call the caller's lease runs out and is taken away."""
+
+    def __init__(self, raw: Raw) -> None:
+        super().__init__()
+        self.raw = raw
+
+    def call(self, what: Any, idempotency_key: str) -> dict[str, Any]:
+        receipt = super().call(what, idempotency_key)
+        if len(self.calls) == 1:
+            self.raw.rows("UPDATE rp_runs SET epoch = epoch + 1, expires_us = 1")
+        return receipt
+
+
+class StepCharger:
+    """A node that charges in a step, in the way of a test."""
+
+    def __init__(self, way: Way, outside: Outside, what: str = "a", **options: Any) -> None:
+        self.outside, self.what, self.options = outside, what, options
+        self.node = self.anode if way.asynchronous else self.snode
+
+    def snode(self, state: Any) -> dict[str, Any]:
+        with step("charge", {"what": self.of(state)}, **self.options) as s:
+            if not s.replayed:
+                s.complete(self.outside.call(self.of(state), s.idempotency_key))
+        return {"log": [s.result["receipt"]]}
+
+    async def anode(self, state: Any) -> dict[str, Any]:
+        async with step("charge", {"what": self.of(state)}, **self.options) as s:
+            if not s.replayed:
+                await s.acomplete(self.outside.call(self.of(state), s.idempotency_key))
+        return {"log": [s.result["receipt"]]}
+
+    def of(self, state: Any) -> Any:
+        return state.get("item", self.what) if isinstance(state, dict) else state
