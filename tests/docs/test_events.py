@@ -1,25 +1,18 @@
 """docs/events.md: its code runs and prints what its comments say; its numbers are those of the code."""
 
 import inspect
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 from runtime_persist.model import limits
 from runtime_persist.runtime import events, runs, streaming
 from runtime_persist.worker import Worker
+from tests.support.pages import check_prints
 
 PAGE = (Path(__file__).parents[2] / "docs" / "events.md").read_text()
 
 
 def test_its_code_prints_what_it_promises(tmp_path):
-    code = "\n".join(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL))
-    script = tmp_path / "page.py"
-    script.write_text(code)
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == re.findall(r"^ *print\(.*\)  # (.*)$", code, re.MULTILINE)
+    check_prints(PAGE, tmp_path)
 
 
 def test_its_numbers_are_those_of_the_code():

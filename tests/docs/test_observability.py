@@ -1,23 +1,17 @@
 """docs/observability.md: its code prints what its comments say, and its table is that of the code."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 from runtime_persist.model import limits
 from runtime_persist.telemetry.metrics import METRICS
+from tests.support.pages import check_prints
 
 PAGE = (Path(__file__).parents[2] / "docs" / "observability.md").read_text()
 
 
 def test_its_code_prints_what_it_promises(tmp_path):
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    script = tmp_path / "page.py"
-    script.write_text(code)
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == re.findall(r"^ *print\(.*\)  # (.*)$", code, re.MULTILINE)
+    check_prints(PAGE, tmp_path)
 
 
 def test_every_metric_is_in_its_table_as_the_code_makes_it():

@@ -1,8 +1,6 @@
 """docs/ui.md: its code prints what its comments say; its commands, sections and numbers are those of the code."""
 
 import re
-import subprocess
-import sys
 from importlib.resources import files
 from pathlib import Path
 
@@ -11,17 +9,13 @@ import click
 from runtime_persist.cli.main import main
 from runtime_persist.ui import changes, file, page, security
 from runtime_persist.ui.actions import DONE
+from tests.support.pages import check_prints
 
 PAGE = (Path(__file__).parents[2] / "docs" / "ui.md").read_text()
 
 
 def test_its_code_prints_what_it_promises(tmp_path):
-    code = "\n".join(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL))
-    script = tmp_path / "page.py"
-    script.write_text(code)
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == re.findall(r"^ *print\(.*\)  # (.*)$", code, re.MULTILINE)
+    check_prints(PAGE, tmp_path)
 
 
 def test_its_numbers_are_those_of_the_code():
