@@ -17,6 +17,8 @@ TEMPLATE = "template"
 _PER_CHECKPOINT = {"checkpoint_id", "version", "address"}
 _ID = "1e000000-0000-6000-8000-"  # smaller than every id that is made today
 _THREADS_AT_ONCE = 1_000
+_TIMES = ("created_us", "started_us", "ended_us")
+_SECOND_US = 1_000_000
 
 
 def checkpoint_id(number: int) -> str:
@@ -66,6 +68,49 @@ async def fill(where: str, names: str, threads: int, checkpoints: int, *, heads:
             sql = f'INSERT INTO "{table}" ({listed}) {series.format(chosen=chosen, source=source)}'
             await run(where, *dialect.before, sql)
     await run(where, *dialect.after)
+
+
+async def lengthen(where: str, times: int) -> None:
+    """Copy the newest checkpoint, operation, try and event of the only run in a database, so many times each.
+
+    Each copy is a second older than the next, but events: they follow the last one. Each operation is of a task of
+    its own, as those of a long loop are. (Fingerprints are the original's: what verifies them finds them wrong.)
+    """
+    dialect = _Postgres if is_postgresql(where) else _Sqlite
+    await run(where, *dialect.before)
+    tables = await columns_of(where)
+    (seq, position) = (await run(where, "SELECT max(seq), max(position) FROM rp_events"))[0]
+    operation = dialect.padded("00000000-0000-7000-8000-", "c", 12, "")
+    at = {
+        "checkpoint_id": dialect.padded(_ID, "c", 12, ""),
+        "parent_id": dialect.padded(_ID, "c - 1", 12, ""),
+    }
+    copies = {
+        "rp_checkpoints": ("checkpoint_id", at),
+        "rp_writes": ("checkpoint_id", at),
+        "rp_operations": (
+            "operation_id",
+            {
+                "operation_id": operation,
+                "checkpoint_ns": dialect.padded("node:00000000-0000-5000-8000-", "c", 12, ""),
+                "idempotency_key": operation,
+            },
+        ),
+        "rp_operation_tries": ("operation_id", {"operation_id": operation}),
+        "rp_events": (
+            "seq",
+            {"created_us": "s.created_us", "seq": f"{seq} + c", "position": f"{position} + c", "dedupe_key": "NULL"},
+        ),
+    }
+    for table, (newest, values) in copies.items():
+        source = f"(SELECT * FROM {table} ORDER BY {newest} DESC LIMIT 1) AS s"  # noqa: S608 (our own words)
+        earlier = {name: f"s.{name} - CAST({_SECOND_US} AS bigint) * ({times} + 1 - c)" for name in _TIMES}
+        chosen = ", ".join((earlier | values).get(column, f's."{column}"') for column in tables[table])
+        listed = ", ".join(f'"{column}"' for column in tables[table])
+        series = dialect.series(1, 1, times).format(chosen=chosen, source=source)
+        await run(where, *dialect.before, f"INSERT INTO {table} ({listed}) {series}")
+    told = f"event_seq = {seq + times}, event_position = {position + times}"
+    await run(where, f"UPDATE rp_runs SET {told}", *dialect.after)  # noqa: S608
 
 
 def _of_template(columns: Iterable[str]) -> str:

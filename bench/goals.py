@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bench import graphs, growth, micro, queues
+from bench.big_run_sides import QUESTIONS
 from bench.loads import KB, MB
 from bench.queue_contestants import CONTESTANTS, DBOS, PROCRASTINATE
 from bench.report.tables import NOISY_MARK, Rows, Table, count
@@ -338,7 +339,43 @@ def _of_steps() -> Iterator[Goal]:
         yield Goal(f"a journalled call, {_PLACES[ours]}", f"{DBOS} step", 0.5, 0.5, measure, most=True)
 
 
-GOALS = (*_all(), *_of_queues(), *_of_steps())
+def _looked(database: str, asked: str):
+    """Milliseconds of a question about the longest run."""
+
+    def measure(results: Results) -> Reached | None:
+        rows = [row for row in results.get("big_run", []) if (row["database"], row["asked"]) == (database, asked)]
+        longest = max((row["size"] for row in rows), default=0)
+        rounds = [(row,) for row in rows if row["size"] == longest]
+        return _middle(rounds, lambda row: row["ms"], lambda row: f"{row['size']:,} of each kind")
+
+    return measure
+
+
+def _memory(database: str):
+    """The peak memory of whoever looks into the longest run, in that for the shortest one."""
+
+    def measure(results: Results) -> Reached | None:
+        peaks: dict[int, float] = {}
+        for row in results.get("big_run", []):
+            if row["database"] == database:
+                peaks[row["size"]] = max(row["peak"] / 1e6, peaks.get(row["size"], 0))
+        if not peaks:
+            return None
+        long, short = peaks[max(peaks)], peaks[min(peaks)]
+        return Reached(long / short, f"{count(long)} / {count(short)} MB")
+
+    return measure
+
+
+def _of_big_runs() -> Iterator[Goal]:
+    for ours in (_LITE, _PG):
+        place = _PLACES[ours]
+        for asked in QUESTIONS:
+            yield Goal(f"long run: {asked}, {place}", "–", 300, 300, _looked(place, asked), most=True, unit="ms")
+        yield Goal(f"long run: peak memory, {place}", "a short one", 1.2, 1.2, _memory(place), most=True)
+
+
+GOALS = (*_all(), *_of_queues(), *_of_steps(), *_of_big_runs())
 
 
 def table(results: Results) -> Table:

@@ -11,7 +11,17 @@ from rich.progress import Progress
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-ROUNDS = {"micro": 3, "graphs": 3, "storage": 1, "growth": 3, "slow_disk": 2, "rows": 1, "queues": 2, "steps": 3}
+ROUNDS = {
+    "micro": 3,
+    "graphs": 3,
+    "storage": 1,
+    "growth": 3,
+    "slow_disk": 2,
+    "rows": 1,
+    "queues": 2,
+    "steps": 3,
+    "big_run": 3,
+}
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ _HEADINGS = {
     "rows": "Many users, long histories, big values",
     "queues": "Workers beside job queues",
     "steps": "A journalled call",
+    "big_run": "Looking into a long run",
 }
 
 

@@ -253,6 +253,23 @@ def step_tables(rows: Rows) -> list[Table]:
     return [Table("a journalled call beside a step and a task: ms each", ["", "ms"], lines)] if lines else []
 
 
+def big_run_tables(rows: Rows) -> list[Table]:
+    """Return a table a database: a line a question, a column a length of the run."""
+    tables = []
+    for database in dict.fromkeys(row["database"] for row in rows):
+        here = [row for row in rows if row["database"] == database]
+        sizes = sorted({row["size"] for row in here})
+        lines = []
+        for asked in dict.fromkeys(row["asked"] for row in here):
+            cells = [[row for row in here if (row["asked"], row["size"]) == (asked, size)] for size in sizes]
+            lines.append([asked, *(marked(cell, count(median(cell, "ms"))) for cell in cells)])
+        peaks = [count(max(row["peak"] for row in here if row["size"] == size) / 1e6) for size in sizes]
+        lines.append(["peak memory of the process, MB", *peaks])
+        columns = ["ms", *(f"{size:,} operations, checkpoints, events" for size in sizes)]
+        tables.append(Table(f"looking into a run, {database}", columns, lines))
+    return tables
+
+
 TABLES: dict[str, Callable[[Rows], list[Table]]] = {
     "micro": micro_tables,
     "graphs": graph_tables,
@@ -262,4 +279,5 @@ TABLES: dict[str, Callable[[Rows], list[Table]]] = {
     "rows": row_tables,
     "queues": queue_tables,
     "steps": step_tables,
+    "big_run": big_run_tables,
 }

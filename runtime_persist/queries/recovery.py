@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import and_, or_, select
+from sqlalchemy import and_, literal_column, or_, select
 
 from runtime_persist.dialects.sql import bind, constant, number
 from runtime_persist.model.budgets import TicketState
@@ -61,7 +61,8 @@ READ_WRITES = Query(
 )
 _LAST_TRY = and_(_T.space == _O.space, _T.operation_id == _O.operation_id, _T.try_no == _O.try_no)
 _ITS_ATTEMPT = and_(attempts.c.space == _T.space, attempts.c.attempt_id == _T.attempt_id)
-_TRIED = select(_T.operation_id).where(_T.space == _SPACE, _T.run_id == _RUN)
+# An operation that another run began has a further try of this one: the few are found without its own first tries.
+_TRIED = select(_T.operation_id).where(_T.space == _SPACE, _T.run_id == _RUN, _T.try_no > literal_column("1"))
 READ_CALLS = Query(
     "read_open_calls",
     select(
