@@ -31,6 +31,13 @@ PROMISES = {
         "loops: 4 - tokens: 400",
         "tool calls: 4 - looked up: EUR GBP GBP JPY",
     ],
+    "09_support.py": [
+        "the first process: SIGKILL",
+        "it is whole and as it was written; who wrote it is not proved",
+        "nothing proves what became of pay(order='order-7', card='hidden:",
+        "the call was started, its outcome was never committed, and its on_unknown is ask",
+        "nothing until somebody answers: that queues it",
+    ],
 }
 
 
@@ -48,3 +55,4 @@ def test_an_example_runs_and_prints_what_it_promises(name, database, tmp_path, r
     assert done.returncode == 0, done.stderr
     for promise in PROMISES[name]:
         assert promise in done.stdout
+    assert "4111111111111111" not in done.stdout

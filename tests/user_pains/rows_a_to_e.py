@@ -146,6 +146,7 @@ ROWS: dict[str, Pain] = {
         "A value is stored once, whatever the thread; the inspector gives bytes by channel.",
         (
             "saver/test_put_and_get.py::test_equal_content_is_stored_once_whatever_the_thread",
+            "user_pains/test_bundles.py::test_e1_a_bundle_says_which_channel_is_large_how_it_grew_and_what_is_shared",
             "user_pains/test_e_sizes.py::test_e3_a_channel_that_doubles_is_refused_by_name_before_it_is_written_and_the_inspector_shows_it",
         ),
         "bytes of fifty turns beside half a megabyte, of ten threads that share it",

@@ -208,6 +208,7 @@ ROWS: dict[str, Pain] = {
             "values/test_strict.py::test_the_inspector_shows_a_run_with_a_forged_value_and_imports_nothing",
             "user_pains/test_i_secrets.py::test_looking_at_a_forged_value_imports_nothing_and_calls_nothing",
             "user_pains/test_i_secrets.py::test_importing_threads_with_forged_values_imports_no_module_and_calls_nothing",
+            "user_pains/test_bundles.py::test_i1_whoever_looks_into_a_forged_bundle_imports_nothing_and_calls_nothing",
         ),
     ),
     "I2": Pain(
@@ -235,6 +236,7 @@ ROWS: dict[str, Pain] = {
         (
             "user_pains/test_i_secrets.py::test_a_secret_of_the_state_is_shown_only_by_the_switch_that_asks_for_it",
             "user_pains/test_i_secrets.py::test_no_error_about_a_value_shows_the_secrets_in_it",
+            "user_pains/test_bundles.py::test_i5_no_look_into_a_bundle_shows_a_secret",
             "values/test_secrets.py::test_a_secret_in_the_state_comes_back_and_is_shown_nowhere",
         ),
     ),
