@@ -122,11 +122,21 @@ def _head(found: BundleView) -> Panel:
     lines.append(
         f"lease    epoch {run.epoch}, {run.phase}, worker {run.worker_id or '–'}, until {moment(run.expires_us)}\n",
     )
-    lines.append(f"history  attempts: {run.attempt_no}, takeovers: {run.takeovers}, events: {len(found.events)}")
+    lines.append(f"history  attempts: {run.attempt_no}, takeovers: {run.takeovers}, ")
+    lines.append(f"events: {_counted(found, 'events')}")
     lines.append_text(_database(found.database))
     if run.error_code:
         lines.append(f"\nerror    {run.error_code}: {run.error_summary}", style="red")
     return Panel(lines, title=f"run {run.run_id}", title_align="left")
+
+
+def _counted(found: BundleView, what: str) -> str:
+    """Return how many of something are shown, and how many there are where these are only the newest."""
+    shown = len(getattr(found, what))
+    if what not in found.more:
+        return f"{shown:,}"
+    older = found.more[what]
+    return f"the newest {shown:,}" + ("; there are older ones" if older is None else f" of {shown + older:,}")
 
 
 def _database(found: DatabaseView) -> Text:
@@ -153,7 +163,7 @@ def _attempts(found: BundleView) -> Table:
 
 
 def _journal(found: BundleView) -> RenderableType:
-    tree = Tree(Text(f"operation journal ({len(found.operations)})", style="bold"))
+    tree = Tree(Text(f"operation journal ({_counted(found, 'operations')})", style="bold"))
     for operation in found.operations:
         tree.add(_operation(operation))
     return tree
@@ -173,7 +183,7 @@ def _operation(operation: OperationView) -> Tree:
 
 
 def _checkpoints(found: BundleView) -> Table:
-    made = table(f"checkpoints ({len(found.checkpoints)})", "step", "source", "id", "epoch", "stored")
+    made = table(f"checkpoints ({_counted(found, 'checkpoints')})", "step", "source", "id", "epoch", "stored")
     for checkpoint in found.checkpoints:
         made.add_row(
             "–" if checkpoint.step is None else str(checkpoint.step),

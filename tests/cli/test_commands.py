@@ -1,13 +1,17 @@
 """The command line: what it prints, what scripts can rely on (JSON, exit codes, stderr), and where it looks."""
 
+import io
 import json
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from runtime_persist import Runtime
 from runtime_persist.cli.main import EXIT_CODES, main
+from runtime_persist.engine import run
 from runtime_persist.errors import RuntimePersistError
+from runtime_persist.inspector import load_bundle, render
 from tests.fixtures.raw import PostgresRaw
 from tests.support.graphs import asks, chain, fails, says
 
@@ -84,12 +88,24 @@ def test_inspect_shows_the_story_and_its_json_the_facts(cli, run_id):
     assert len(facts["checkpoints"]) == 3
 
 
+def test_inspect_says_that_it_shows_only_the_newest_of_what_a_run_did(runtime, run_id, cli):
+    worked(cli)
+    found = run(load_bundle(runtime.engine, runtime.checkpointer.serde, run_id, rows_max=2))
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(render.bundle(found))
+    shown = console.export_text()
+    told = len(list(runtime.runs.events(run_id)))
+    assert f"events: the newest 2 of {told}" in shown
+    assert "checkpoints (the newest 2; there are older ones)" in shown
+    assert "operation journal (0)" in shown
+
+
 def test_inspect_shows_why_a_run_waits(cli, runtime):
     runtime.bind(chain({"ask": asks("why?")}), name="asking")
-    run = runtime.runs.start("asking", {"log": []}, thread_id="t")
+    started = runtime.runs.start("asking", {"log": []}, thread_id="t")
     worked(cli)
-    assert "why?" in cli("inspect", run.run_id).stdout
-    pending = cli("run", "result", run.run_id)
+    assert "why?" in cli("inspect", started.run_id).stdout
+    pending = cli("run", "result", started.run_id)
     assert pending.exit_code == EXIT_CODES["unknown"]
     assert "why?" in pending.stderr
 
