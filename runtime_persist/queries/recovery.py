@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import and_, literal_column, or_, select
+from sqlalchemy import and_, literal_column, or_, select, tuple_
 
 from runtime_persist.dialects.sql import bind, constant, number
 from runtime_persist.model.budgets import TicketState
@@ -29,34 +29,29 @@ _CHECKPOINT_OF_HEAD = and_(
     _C.checkpoint_ns == _H.checkpoint_ns,
     _C.checkpoint_id == _H.checkpoint_id,
 )
-_HEAD_COLUMNS = (_H.checkpoint_ns, _H.checkpoint_id, _C.created_us)
-
-READ_HEAD = Query(
-    "read_head_of_thread",
-    select(*_HEAD_COLUMNS)
-    .select_from(heads.join(checkpoints, _CHECKPOINT_OF_HEAD))
-    .where(_H.space == _SPACE, _H.thread_id == _THREAD, _H.checkpoint_ns == constant("")),
+# Each head's checkpoint by its key: in a join SQLite reads all of the thread's checkpoints, and looks for their heads.
+_stands = (
+    select(
+        _H.checkpoint_ns,
+        _H.checkpoint_id,
+        select(_C.created_us).where(_CHECKPOINT_OF_HEAD).scalar_subquery().label("created_us"),
+    )
+    .where(_H.space == _SPACE, _H.thread_id == _THREAD)
+    .subquery("stands")
 )
-_SINCE = (_H.space == _SPACE, _H.thread_id == _THREAD, _C.created_us >= number("since_us"))
-READ_HEADS = Query(
-    "read_heads_since",
-    select(*_HEAD_COLUMNS).select_from(heads.join(checkpoints, _CHECKPOINT_OF_HEAD)).where(*_SINCE),
-)
+READ_HEAD = Query("read_head_of_thread", select(_stands).where(_stands.c.checkpoint_ns == constant("")))
+_since = _stands.c.created_us >= number("since_us")
+READ_HEADS = Query("read_heads_since", select(_stands).where(_since))
 READ_WRITES = Query(
     "read_writes_of_heads",
     select(_W.checkpoint_ns, _W.checkpoint_id, _W.task_id, _W.task_path, _W.idx, _W.channel)
-    .select_from(
-        heads.join(checkpoints, _CHECKPOINT_OF_HEAD).join(
-            writes,
-            and_(
-                _W.space == _H.space,
-                _W.thread_id == _H.thread_id,
-                _W.checkpoint_ns == _H.checkpoint_ns,
-                _W.checkpoint_id == _H.checkpoint_id,
-            ),
-        )
+    .where(
+        _W.space == _SPACE,
+        _W.thread_id == _THREAD,
+        tuple_(_W.checkpoint_ns, _W.checkpoint_id).in_(
+            select(_stands.c.checkpoint_ns, _stands.c.checkpoint_id).where(_since)
+        ),
     )
-    .where(*_SINCE)
     .order_by(_W.task_id, _W.idx),
 )
 _LAST_TRY = and_(_T.space == _O.space, _T.operation_id == _O.operation_id, _T.try_no == _O.try_no)

@@ -87,7 +87,7 @@ READ_PENDING = Query(
         _T.status.in_([constant(one.value) for one in (TryStatus.STARTED, TryStatus.UNKNOWN, TryStatus.FAILED)]),
         _O.status == constant(OperationStatus.PENDING.value),
     )
-    .order_by(_O.operation_id)
+    .order_by(_O.operation_id.concat(constant("")))  # few: the index of all operations is no way to order them
     .limit(number("page_rows")),
 )
 READ_TRIES = Query(
