@@ -31,6 +31,7 @@ UNKNOWN = {"ask": "call_unknown_ask", "retry": "call_unknown_retry"}
 OPEN_CALL = {
     "begin_operation": (None, "unknown"),
     "begin_with_ticket": (None, "unknown"),
+    "begin_in_invocation": (None, "unknown"),
     "complete_operation": ("unknown", "call_stored"),
     "end_attempt": ("unknown", "call_try_failed"),
     "start_attempt": ("call_try_failed", "unknown"),
@@ -39,7 +40,11 @@ OPEN_CALL = {
     "settle_ticket": ("call_stored", "call_stored"),
 }
 """The row of the call whose process dies in a command: before it is committed, and behind."""
-TICKETS = {"begin_with_ticket": (None, "ticket_held"), "settle_ticket": ("ticket_owed", None)}
+TICKETS = {
+    "begin_with_ticket": (None, "ticket_held"),
+    "begin_in_invocation": (None, "ticket_held"),
+    "settle_ticket": ("ticket_owed", None),
+}
 
 
 def rows_of(case, *, committed):
