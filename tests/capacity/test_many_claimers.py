@@ -141,10 +141,9 @@ def read_by_a_claim(url, raw):
 
 def _pages(location, statement, values):
     raw = PostgresRaw(location)
+    # As autovacuum does in its own time: with half of the statistics plans are bad (docs/capacity.md).
     for table in ("rp_runs", "rp_threads", "rp_graphs", "rp_instances"):
-        raw.rows(
-            f"ANALYZE {table}"
-        )  # as autovacuum does in its own time: with half of it plans are bad (docs/capacity.md)
+        raw.rows(f"ANALYZE {table}")
     literals = {str: "'{}'".format, int: str, list: lambda listed: f"ARRAY{listed}"}
     given = ", ".join(literals[type(values[name])](values[name]) for name in statement.order)
     raw.rows("SET plan_cache_mode = force_generic_plan")
