@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 
     from runtime_persist.drivers.base import Job
 
-BATCH_JOBS_MAX = 64
+BATCH_JOBS_MAX = 16
+"""With more, all callers would be answered at once, and the server would have nothing to do while they prepare their
+next commands: of 64 callers in one process a third fewer puts were done with batches of 64."""
 IN_FLIGHT_MAX = 2
 """Batches on their way at once: while the server works on one, its callers' next commands gather in the other."""
-_GATHER_JOBS = 16  # as many are worth an exchange of their own while another one is on its way
+_GATHER_JOBS = BATCH_JOBS_MAX  # as many are worth an exchange of their own while another one is on its way
 _PATIENCE_SECONDS = 0.02
 """A command sent alone that takes longer waits for a lock, most likely: the queue does not wait with it."""
 

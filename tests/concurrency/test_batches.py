@@ -8,12 +8,14 @@ from contextlib import contextmanager
 
 import pytest
 
+from runtime_persist.drivers.postgresql_batches import BATCH_JOBS_MAX
 from runtime_persist.errors import LeaseLost, StaleWriter
 from runtime_persist.testing.proxy import PostgresProxy
 from tests.fixtures.raw import DEADLINE_SECONDS, wait_until
 from tests.fixtures.world import World
 
-COMMANDS = 40
+COMMANDS = BATCH_JOBS_MAX + 3
+"""Threads of a test: a few are used up before, the others are one batch."""
 LOCK_THREAD = "SELECT 1 FROM rp_threads WHERE thread_id = ? FOR UPDATE"
 
 
@@ -70,12 +72,21 @@ def test_commands_that_queued_are_one_exchange(world, proxy):
     assert world.count("rp_checkpoints") == 2 * COMMANDS
 
 
+def test_more_commands_than_a_batch_holds_are_as_few_exchanges_as_they_need(world, proxy):
+    commands = known_threads(world, 3 * BATCH_JOBS_MAX + 2)
+    settled(sent_together(world, [commands.pop() for _ in range(2)]))  # prepares the statement of a batch
+    proxy.reset()
+    assert settled(sent_together(world, commands)) == [None] * len(commands)
+    assert proxy.messages["B"] == len(commands)
+    assert 3 <= proxy.messages["S"] <= 5  # the second connection prepares the statement, once
+
+
 def test_a_refused_command_fails_alone_with_its_reason(world):
     commands = known_threads(world)
     stale = world.put_checkpoint("t7", expects="nobody", checkpoint_id="c3")
-    futures = sent_together(world, [*commands[:20], stale, *commands[20:]])
+    futures = sent_together(world, [*commands[:7], stale, *commands[7:]])
     errors = settled(futures)
-    assert type(errors.pop(20)) is StaleWriter
+    assert type(errors.pop(7)) is StaleWriter
     assert errors == [None] * COMMANDS
     assert world.count("rp_checkpoints") == 2 * COMMANDS
 
@@ -168,7 +179,7 @@ def test_a_command_the_database_itself_refuses_fails_alone(world):
 
 @pytest.mark.parametrize("when", ["before_send", "after_reply"])
 def test_a_batch_whose_connection_is_lost_is_committed_once(world, proxy, when):
-    commands = known_threads(world)
+    commands = known_threads(world, BATCH_JOBS_MAX + 2)
     settled(sent_together(world, [commands.pop(), commands.pop()]))
     hold = proxy.hold(when, lambda statement: "INSERT INTO rp_checkpoints" in statement.sql)
     futures = sent_together(world, commands)
@@ -177,7 +188,7 @@ def test_a_batch_whose_connection_is_lost_is_committed_once(world, proxy, when):
     assert settled(futures) == [None] * len(commands)
     replayed = [future.result().replayed for future in futures]
     assert all(replayed) if when == "after_reply" else not any(replayed)
-    assert world.count("rp_checkpoints") == 2 * COMMANDS
+    assert world.count("rp_checkpoints") == 2 * (BATCH_JOBS_MAX + 2)
     wait_until(lambda: world.raw.lock_waits() == 0, "nobody waits")
 
 
@@ -198,7 +209,7 @@ def test_a_command_whose_plan_fails_before_its_first_step_fails_alone(world):
 
 
 def test_a_batch_of_more_than_the_socket_takes_at_once_is_one_exchange(world, proxy):
-    commands = known_threads(world)
+    commands = known_threads(world, BATCH_JOBS_MAX + 2)
     settled(sent_together(world, [commands.pop() for _ in range(2)]))  # prepares the statement of a batch
     commands = [dataclasses.replace(c, row=dataclasses.replace(c.row, body=c.row.body * 30_000)) for c in commands]
     proxy.reset()
