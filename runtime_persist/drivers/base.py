@@ -6,15 +6,15 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from runtime_persist.drivers import wakes
 from runtime_persist.errors import Closed, RuntimePersistError
 from runtime_persist.telemetry import active
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from runtime_persist.dialects import DatabaseUrl, Dialect
     from runtime_persist.drivers.bus import Bus
     from runtime_persist.plan import BundleCall, Plan
@@ -59,64 +59,6 @@ class Job(NamedTuple, Generic[R]):
     urgent: bool = False
     order: str | None = None
     brief: bool = False
-
-
-class Pending(Future[R]):
-    """The outcome of a job that another thread does. Who waits for it wakes first whom this thread holds back."""
-
-    def result(self, timeout: float | None = None) -> R:
-        """Wait for the result."""
-        if not self.done():
-            wakes.release()
-        return super().result(timeout)
-
-    def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Wait for the error (None: there is none)."""
-        if not self.done():
-            wakes.release()
-        return super().exception(timeout)
-
-
-class Settled(Future[R]):
-    """The outcome of a job that was done where it was asked for: nobody waits for it, so it needs no lock."""
-
-    def __init__(self, result: R | None = None, error: BaseException | None = None) -> None:
-        """Hold a result, or an error."""
-        self._settled = result
-        self._error = error
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._settled!r:.100}, {self._error!r})"
-
-    def done(self) -> bool:
-        """Return True."""
-        return True
-
-    def running(self) -> bool:
-        """Return False."""
-        return False
-
-    def cancelled(self) -> bool:
-        """Return False."""
-        return False
-
-    def cancel(self) -> bool:
-        """Return False: it is done."""
-        return False
-
-    def result(self, timeout: float | None = None) -> R:  # noqa: ARG002 (a future's signature)
-        """Return the result, or raise the error."""
-        if self._error is not None:
-            raise self._error
-        return self._settled  # type: ignore[return-value]  # without an error it is a result
-
-    def exception(self, timeout: float | None = None) -> BaseException | None:  # noqa: ARG002 (as above)
-        """Return the error, None when there is none."""
-        return self._error
-
-    def add_done_callback(self, fn: Callable[[Future[R]], object]) -> None:
-        """Call ``fn`` now."""
-        fn(self)
 
 
 class _Caller(threading.local):

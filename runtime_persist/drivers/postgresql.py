@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from runtime_persist.dialects.url import asyncpg_address
 from runtime_persist.drivers import wakes
-from runtime_persist.drivers.base import Driver, Hook, Job, Mode, Pending, arrays_of
+from runtime_persist.drivers.base import Driver, Hook, Job, Mode, arrays_of
 from runtime_persist.drivers.eager import Tasks, in_task
+from runtime_persist.drivers.futures import Pending
 from runtime_persist.drivers.postgresql_batches import IN_FLIGHT_MAX, Answer, Batches, Item
 from runtime_persist.drivers.postgresql_bus import PostgresBus
 from runtime_persist.drivers.postgresql_pool import (
@@ -96,7 +97,6 @@ class PostgresDriver(Driver):
         """Run a job on the loop thread."""
         self.check_usable()
         future: Future[R] = Pending()
-        future.set_running_or_notify_cancel()  # it cannot be cancelled: what was sent goes on to its end
         with self._gate:
             self.check_usable()
             self._arrived.append(Item(job, future))

@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from runtime_persist.dialects.url import MEMORY
 from runtime_persist.drivers import sqlite_wal
-from runtime_persist.drivers.base import Driver, Hook, Job, Settled, caller
+from runtime_persist.drivers.base import Driver, Hook, Job, caller
+from runtime_persist.drivers.futures import Pending, Settled
 from runtime_persist.drivers.socket_bus import SocketBus
 from runtime_persist.drivers.sqlite_plan import PlanRunner
 from runtime_persist.errors import DatabaseUnavailable, RuntimePersistError, StoreBusy
@@ -119,7 +120,7 @@ class SqliteDriver(Driver):
             return self._read(job, self._readers)
         if caller.waits and self._writing.acquire(blocking=False):
             return self._lead(job)
-        future: Future[R] = Future()
+        future: Future[R] = Pending()
         with self._gate:
             self.check_usable()
             self._queue.append((job, time.monotonic(), future))
@@ -243,7 +244,7 @@ class SqliteDriver(Driver):
             self.check_usable()  # closing waits for the lock before it closes the connection
             if not self._queue:
                 return self._commit_first(job)
-            future: Future[R] = Future()
+            future: Future[R] = Pending()
             self._queue.append((job, time.monotonic(), future))
             self._commit_queued()
             return future
@@ -260,7 +261,7 @@ class SqliteDriver(Driver):
         except Exception as error:  # noqa: BLE001 (whatever it is belongs to the caller)
             return Settled(error=error)
         except BaseException:  # interrupted (Ctrl-C): the writer thread brings it to its end
-            self._queue.appendleft((job, time.monotonic(), Future()))
+            self._queue.appendleft((job, time.monotonic(), Pending()))
             raise
         self.committed(1)
         return Settled(result)
@@ -270,7 +271,6 @@ class SqliteDriver(Driver):
         try:
             while self._queue and len(batch) < _BATCH_JOBS_MAX:
                 batch.append(self._queue.popleft())
-            batch = [item for item in batch if item[2].running() or item[2].set_running_or_notify_cancel()]
             self._last_batch = len(batch)
             together = len(batch) > 1 and all(job.mode.writes for job, _, _ in batch)
             if not (together and self._commit_together(batch)):

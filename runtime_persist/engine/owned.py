@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from runtime_persist.commands.renew_lease import RenewLease
 from runtime_persist.commands.request_stop import RequestStop
-from runtime_persist.drivers.base import Settled
+from runtime_persist.drivers.futures import Settled
 from runtime_persist.errors import Fenced, LeaseExpired, RunStopping, RuntimePersistError
 from runtime_persist.model import limits
 from runtime_persist.model.ids import new_id

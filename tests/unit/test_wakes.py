@@ -5,7 +5,7 @@ import contextlib
 from concurrent.futures import Future
 
 from runtime_persist.drivers import wakes
-from runtime_persist.drivers.base import Pending
+from runtime_persist.drivers.futures import Pending
 from runtime_persist.engine.flow import run
 from tests.fixtures.raw import DEADLINE_SECONDS
 
