@@ -51,12 +51,14 @@ class Query:
         statement: the SQLAlchemy Core statement.
         each: a list parameter used with :func:`runtime_persist.dialects.sql.among`; PostgreSQL takes it as one
             array, SQLite as one parameter a value.
+        alone: the statement in its place where whoever writes is alone, so that no row is locked.
 
     """
 
     name: str
     statement: Executable
     each: str | None = None
+    alone: Executable | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Text, cast, func, literal_column, select, update
+from sqlalchemy import Text, cast, func, literal_column, select, true, update
 
 from runtime_persist.commands.parts import admission, claiming
 from runtime_persist.commands.parts.spec import ColdCommand, Command, Decision, Locked
@@ -23,8 +23,13 @@ from runtime_persist.schema import graphs, runs, threads
 from runtime_persist.schema.runs import is_active
 
 if TYPE_CHECKING:
+    from sqlalchemy import Select
+    from sqlalchemy.sql.selectable import FromClause
+
     from runtime_persist.plan import Plan, Row
 
+_CANDIDATES_MAX = 256
+"""So many runs that others have locked are passed over; a limit makes a planner take them out of the index in order."""
 _THREAD = ("space", "thread_hash", "thread_id", "owner_run_id", "run_no")
 
 
@@ -66,25 +71,58 @@ class ClaimNext(Command):
     starts: bool = False
 
 
-def _pick(kind: str) -> Query:
-    """Return the statement that locks a graph's first run of a kind with its thread, and counts what it would join."""
-    candidate, held, place = runs.alias("candidate"), runs.alias("held"), runs.alias("place")
+def _candidates(kind: str, candidate: FromClause, *columns: Any) -> Select[Any]:
+    """Return a graph's runs of a kind in the order in which they are claimed."""
+    found = select(*columns).where(
+        candidate.c.space == bind(runs.c.space),
+        candidate.c.graph == bind(runs.c.graph),
+        served(candidate),
+        claimable(candidate, kind),
+    )
+    return in_order(found, candidate, kind)
+
+
+def _first_unlocked(kind: str) -> Select[Any]:
+    """Return the first run of a kind that nobody has locked, nor its thread, and lock both.
+
+    No statistics of the tables can make a planner read the queue for it: the candidates come out of their index one by
+    one, for as long as they are asked for, and of each the thread and then the run are looked up by their keys.
+    """
+    candidate, run = runs.alias("candidate"), runs.alias("run")
+    names = (candidate.c[name] for name in ("space", "run_id", "thread_id"))
+    first = _candidates(kind, candidate, *names).limit(literal_column(str(_CANDIDATES_MAX))).subquery("first")
+    thread = (
+        select(*(threads.c[name] for name in _THREAD))
+        .where(threads.c.space == first.c.space, threads.c.thread_id == first.c.thread_id)
+        .with_for_update(skip_locked=True)
+        .lateral("thread")
+    )
     found = (
-        select(*candidate.c, *(threads.c[name].label(f"thread__{name}") for name in _THREAD))
-        .join(threads, (threads.c.space == candidate.c.space) & (threads.c.thread_id == candidate.c.thread_id))
+        select(*run.c)
         .where(
-            candidate.c.space == bind(runs.c.space),
-            candidate.c.graph == bind(runs.c.graph),
-            served(candidate),
-            claimable(candidate, kind),
+            run.c.space == thread.c.space,  # so that it comes behind the thread
+            run.c.run_id == first.c.run_id,
+            claimable(run, kind),  # tested again above the lock
         )
+        .with_for_update(skip_locked=True)
+        .lateral("found")
     )
-    picked = (
-        in_order(found, candidate, kind)
-        .limit(literal_column("1"))
-        .with_for_update(of=[candidate, threads], skip_locked=True)
-        .cte("picked")
-    )
+    both = first.join(thread, true()).join(found, true())
+    return select(*found.c, *(thread.c[name].label(f"thread__{name}") for name in _THREAD)).select_from(both)
+
+
+def _first(kind: str) -> Select[Any]:
+    """Return the first run of a kind, where nobody else can have locked anything."""
+    candidate = runs.alias("candidate")
+    columns = (*candidate.c, *(threads.c[name].label(f"thread__{name}") for name in _THREAD))
+    of_run = (threads.c.space == candidate.c.space) & (threads.c.thread_id == candidate.c.thread_id)
+    return _candidates(kind, candidate, *columns).join(threads, of_run)
+
+
+def _with_what_it_joins(first: Select[Any]) -> Select[Any]:
+    """Return the first row, and what it would join: tasks of its instance, places of its graph."""
+    held, place = runs.alias("held"), runs.alias("place")
+    picked = first.limit(literal_column("1")).cte("picked").prefix_with("MATERIALIZED")
     tasks = (
         select(joined(held.c.run_id.concat(constant(":")).concat(cast(held.c.epoch, Text))))
         .where(
@@ -104,17 +142,19 @@ def _pick(kind: str) -> Query:
         .where(graphs.c.space == bind(runs.c.space), graphs.c.graph == bind(runs.c.graph))
         .scalar_subquery()
     )
-    return Query(
-        f"pick_{kind}_run",
-        select(
-            *picked.c,
-            tasks.label("held__tasks"),
-            limit.label("limit__places"),
-            taken.label("limit__taken"),
-            now_us().label("now_us"),
-        ),
-        each="graphs",
+    return select(
+        *picked.c,
+        tasks.label("held__tasks"),
+        limit.label("limit__places"),
+        taken.label("limit__taken"),
+        now_us().label("now_us"),
     )
+
+
+def _pick(kind: str) -> Query:
+    """Return the statement that locks a graph's first run of a kind with its thread, and counts what it would join."""
+    whole, alone = (_with_what_it_joins(first(kind)) for first in (_first_unlocked, _first))
+    return Query(f"pick_{kind}_run", whole, each="graphs", alone=alone)
 
 
 PICKS = {kind: _pick(kind) for kind in HEADS}

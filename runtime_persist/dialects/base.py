@@ -99,8 +99,12 @@ class Dialect(ABC):
         """Return a query's statement."""
         found = self._queries.get(query)
         if found is None:
-            found = self._queries[query] = self.compile(query.name, query.statement)
+            found = self._queries[query] = self.compile(query.name, self.chosen(query))
         return found
+
+    def chosen(self, query: Query) -> Executable:
+        """Return the statement that a query is here."""
+        return query.statement
 
     def compile(self, name: str, statement: Executable, dialect: SqlAlchemyDialect | None = None) -> Compiled:
         """Write a statement out with this schema, and with the parameters of ``dialect`` (None: this one's)."""

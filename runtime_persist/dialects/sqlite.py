@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine.interfaces import Dialect as SqlAlchemyDialect
 
-    from runtime_persist.plan import Bundle, Fragment
+    from runtime_persist.plan import Bundle, Fragment, Query
 
 R = TypeVar("R")
 
@@ -139,6 +139,10 @@ class SqliteDialect(Dialect):
     def sqlalchemy(self) -> SqlAlchemyDialect:
         """Return the dialect that writes ``:name`` parameters."""
         return sqlite.dialect(paramstyle="named")
+
+    def chosen(self, query: Query) -> Executable:
+        """Return the statement for a writer that is alone, where there is one."""
+        return query.statement if query.alone is None else query.alone
 
     def bundle(self, bundle: Bundle) -> CompiledBundle:
         """Return the statements of a bundle."""
