@@ -42,6 +42,13 @@ class Inputs(Protocol):
         """Return the condition "this fragment's source gave a row", for an UPDATE or DELETE."""
 
 
+class RowName(NamedTuple):
+    """What one row is named by: its table, and the parameters that hold its key (beside the space)."""
+
+    table: str
+    params: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Query:
     """A named statement, built once at import and compiled once per dialect and schema.
@@ -52,6 +59,9 @@ class Query:
         each: a list parameter used with :func:`runtime_persist.dialects.sql.among`; PostgreSQL takes it as one
             array, SQLite as one parameter a value.
         alone: the statement in its place where whoever writes is alone, so that no row is locked.
+        row: the one row it writes, which its transaction has locked or makes. It reads nothing that another statement
+            of its transaction writes: those of different rows may be sent together, and done in any order (None: that
+            is not so).
 
     """
 
@@ -59,6 +69,7 @@ class Query:
     statement: Executable
     each: str | None = None
     alone: Executable | None = None
+    row: RowName | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,8 +129,31 @@ class BundleCall(NamedTuple):
     rows: Mapping[str, Sequence[Mapping[str, Any]]]
 
 
-Step = Call | BundleCall
+class Together(NamedTuple):
+    """Statements that each write a row of their own, the first a receipt: one exchange, where a database can do that.
+
+    The driver answers with how many rows each of them returned. None: there was a receipt already. Then nothing is
+    written, and what the transaction had locked may be free again.
+    """
+
+    calls: tuple[Call, ...]
+
+
+Step = Call | BundleCall | Together
 Plan = Generator[Step, Any, R]
+
+
+def together(calls: Sequence[Call]) -> int:
+    """Return how many of the first statements can be sent together: each writes one row, and no two the same one."""
+    rows: set[object] = set()
+    for number, (query, params) in enumerate(calls):
+        if query.row is None:
+            return number
+        row = (query.row.table, *(params[name] for name in query.row.params))
+        if row in rows:
+            return number
+        rows.add(row)
+    return len(calls)
 
 
 def done(value: R) -> Plan[R]:

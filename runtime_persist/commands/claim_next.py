@@ -17,7 +17,7 @@ from runtime_persist.dialects.sql import bind, constant, joined, now_us
 from runtime_persist.errors import NothingToClaim
 from runtime_persist.model.guards import CLAIM
 from runtime_persist.model.states import ACTIVE_RUN
-from runtime_persist.plan import Call, Query, many, one_or_none
+from runtime_persist.plan import Call, Query, RowName, many, one_or_none
 from runtime_persist.queries.claiming import HEADS, HEADS_OF_GRAPHS, claimable, in_order, keys, served, waiting
 from runtime_persist.schema import graphs, runs, threads
 from runtime_persist.schema.runs import is_active
@@ -175,6 +175,7 @@ TAKE_TURN = Query(
         .scalar_subquery()
     )
     .where(graphs.c.space == bind(graphs.c.space), graphs.c.graph == bind(graphs.c.graph)),
+    row=RowName(graphs.name, ("graph",)),
 )
 
 

@@ -22,7 +22,7 @@ from runtime_persist.commands.parts.spec import (
     semantic_fingerprint,
 )
 from runtime_persist.errors import CommandMismatch, InvariantBroken, RuntimePersistError, StoreBusy
-from runtime_persist.plan import Bundle, BundleCall, Call, Plan, Row
+from runtime_persist.plan import Bundle, BundleCall, Call, Plan, Row, Together, together
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -101,23 +101,24 @@ def commit_cold(spec: ColdCommand[Any], command: Command) -> Plan[CommitReceipt]
         if stored is None:
             raise
         return replayed(spec.name, command, stored, fingerprint, None)
-    written = yield receipts.write(command, spec.name, fingerprint, decision.result, locked.now_us)
-    if not written:  # the command was committed before, and could be decided on once more
+    saved = [(*run_rows.save(change), change.events) for change in decision.runs]
+    receipt = receipts.write(command, spec.name, fingerprint, decision.result, locked.now_us)
+    calls = [receipt, *(save for _, save, _ in saved), *decision.effects]
+    first = together(calls)
+    written = yield Together(tuple(calls[:first]))
+    if written is None:  # the command was committed before, and could be decided on once more
         stored = yield from receipts.find(command)
         if stored is None:
             raise InvariantBroken
         return replayed(spec.name, command, stored, fingerprint, None)
-    facts: list[tuple[Row, Sequence[Event]]] = []
-    for change in decision.runs:
-        row, save = run_rows.save(change)
-        check_set(save, (yield save))
-        facts.append((row, change.events))
-    for call in decision.effects:  # noqa: UP028 (a list's iterator takes no rows: it has no send)
-        yield call
-    yield from events.append(command, facts, locked.now_us)
+    for call, count in zip(calls, written, strict=False):
+        check_set(call, count)
+    for call in calls[first:]:
+        check_set(call, (yield call))
+    yield from events.append(command, [(row, told) for row, _, told in saved], locked.now_us)
     changes = tuple((before_of(change), change.events) for change in decision.runs)
     told = tuple((change.after["run_id"], event.type) for change in decision.runs for event in change.events)
-    rows = tuple(row for row, _ in facts)
+    rows = tuple(row for row, _, _ in saved)
     return CommitReceipt(command.command_id, spec.name, decision.result, changes=changes, told=told, rows=rows)
 
 

@@ -71,6 +71,11 @@ class CompiledBundle:
     rest: tuple[CompiledPart, ...] = ()
 
 
+def server_name(sql: str) -> str:
+    """Return the name that a statement has on the server: of its text, so that nobody's is another one."""
+    return f"rp_{hashlib.blake2b(sql.encode(), digest_size=12).hexdigest()}"
+
+
 class Dialect(ABC):
     """Statements and errors of one database. Compiled statements are kept for the life of the dialect."""
 
@@ -106,6 +111,14 @@ class Dialect(ABC):
         """Return the statement that a query is here."""
         return query.statement
 
+    def in_one(self, queries: tuple[Query, ...]) -> Compiled:
+        """Return statements that each write a row as one (see :class:`runtime_persist.plan.Together`).
+
+        A parameter's name has the number of its statement in front: ``0:space``. Its row has the number of rows that
+        each returned; it fails when the first returned none.
+        """
+        raise NotImplementedError(self.name)
+
     def compile(self, name: str, statement: Executable, dialect: SqlAlchemyDialect | None = None) -> Compiled:
         """Write a statement out with this schema, and with the parameters of ``dialect`` (None: this one's)."""
         translate: dict[str | None, str | None] | None = {None: self.schema} if self.schema else None
@@ -115,9 +128,8 @@ class Dialect(ABC):
             render_schema_translate=bool(translate),
         )
         order = compiled.positiontup if compiled.positional else tuple(compiled.params)
-        digest = hashlib.blake2b(compiled.string.encode(), digest_size=12).hexdigest()
         constants = {key: value for key, value in compiled.params.items() if value is not None}
-        return Compiled(name, compiled.string, tuple(order), f"rp_{digest}", constants)
+        return Compiled(name, compiled.string, tuple(order), server_name(compiled.string), constants)
 
     def classify_refused(self, error: BaseException) -> RuntimePersistError:
         """Return the typed error of a connection that could not be opened: no statement was sent."""

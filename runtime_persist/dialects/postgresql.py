@@ -8,15 +8,16 @@ that order; the final SELECT always has one row, also when the guard's row does 
 from __future__ import annotations
 
 import asyncio
+import re
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import CTE, Connection, Executable, literal_column, select, text
 from sqlalchemy.dialects.postgresql.asyncpg import dialect as asyncpg_dialect
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
-from runtime_persist.dialects.base import CompiledBundle, Dialect
+from runtime_persist.dialects.base import Compiled, CompiledBundle, Dialect, server_name
 from runtime_persist.dialects.chained import answer, chain
 from runtime_persist.dialects.url import asyncpg_address
 from runtime_persist.errors import (
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine.interfaces import Dialect as SqlAlchemyDialect
 
-    from runtime_persist.plan import Bundle
+    from runtime_persist.plan import Bundle, Query
 
 R = TypeVar("R")
 
@@ -51,11 +52,26 @@ _OUT_OF_RESOURCES = {"53", "58"}  # classes: disk full, out of memory …; a fau
 _OF_POOLERS = {"58", "XX"}  # how some of them say that they have no server, or too many clients, now
 
 
+_RETURNS = " RETURNING "
+_PARAMETER = re.compile(r"""("[^"]*"|'[^']*')|\$(\d+)""")
+"""A parameter, or a name or a text in which there is none."""
+
+
+def _renumbered(sql: str, by: int) -> str:
+    """Return a statement whose parameters have higher numbers."""
+    return _PARAMETER.sub(lambda found: found[1] or f"${int(found[2]) + by}", sql)
+
+
 class PostgresDialect(Dialect):
     """PostgreSQL 14 and later through asyncpg."""
 
     name = "postgresql"
     has_schemas = True
+
+    def __init__(self, schema: str | None = None) -> None:
+        """Write every table name with ``schema`` in front of it (None: the connection's default)."""
+        super().__init__(schema)
+        self._together: dict[tuple[Query, ...], Compiled] = {}
 
     def sqlalchemy(self) -> SqlAlchemyDialect:
         """Return the dialect that writes ``$1::TYPE`` parameters."""
@@ -69,6 +85,30 @@ class PostgresDialect(Dialect):
             together = self.compile(bundle.name, self._whole(bundle, waits=False))
             found = self._bundles[bundle] = CompiledBundle(bundle, whole, (), together)
         return found
+
+    def in_one(self, queries: tuple[Query, ...]) -> Compiled:
+        """Return statements that each write a row as the parts of one; the database runs the first one first."""
+        found = self._together.get(queries)
+        if found is None:
+            found = self._together[queries] = self._joined(queries)
+        return found
+
+    def _joined(self, queries: tuple[Query, ...]) -> Compiled:
+        parts: list[str] = []
+        counts: list[str] = []
+        order: list[str] = []
+        constants: dict[str, Any] = {}
+        for number, query in enumerate(queries):
+            one = self.query(query)
+            parts.append(f"s{number} AS ({_renumbered(one.sql, len(order))})")
+            counts.append(f"(SELECT count(*)::int FROM s{number})" if _RETURNS in one.sql else "0")  # noqa: S608
+            order += [f"{number}:{name}" for name in one.order]
+            constants |= {f"{number}:{name}": value for name, value in one.constants.items()}
+        # What it is made of, for who looks at the server; no row of the first one is an error, which undoes the others.
+        names = ", ".join(query.name for query in queries)
+        counts[0] = f"1 / {counts[0]}"
+        sql = f"/* {names} */ WITH {', '.join(parts)} SELECT {', '.join(counts)}"
+        return Compiled(names, sql, tuple(order), server_name(sql), constants)
 
     def _whole(self, bundle: Bundle, *, waits: bool) -> Executable:
         # Read first of all: what waits for a lock nevertheless (content that somebody else is storing) gives up soon.

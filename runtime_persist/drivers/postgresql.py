@@ -18,6 +18,8 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import asyncpg
+
 from runtime_persist.dialects.url import asyncpg_address
 from runtime_persist.drivers import wakes
 from runtime_persist.drivers.base import Driver, Hook, Job, Mode, arrays_of
@@ -36,7 +38,7 @@ from runtime_persist.drivers.postgresql_pool import (
 )
 from runtime_persist.errors import Closed, ConnectionLost, RuntimePersistError
 from runtime_persist.model import limits
-from runtime_persist.plan import BundleCall, Call, Outcome, Plan, Query, Row, Step
+from runtime_persist.plan import BundleCall, Call, Outcome, Plan, Query, Row, Step, Together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -318,6 +320,8 @@ class PostgresDriver(Driver):
             while True:
                 if isinstance(step, Call):
                     step = plan.send(await self._call(connection, job, step))
+                elif isinstance(step, Together):
+                    step = plan.send(await self._in_one(connection, job, step))
                 else:
                     step = plan.send(await self._bundle(connection, job, step))
         except StopIteration as done:
@@ -329,6 +333,22 @@ class PostgresDriver(Driver):
         if job.mode.writes:
             self.reached(f"{job.name}:before:{compiled.name}")
         return [dict(row) for row in await connection.fetch(compiled, call.params)]
+
+    async def _in_one(self, connection: Connection, job: Job[Any], step: Together) -> list[int] | None:
+        """Run statements that each write a row of their own as one."""
+        for call in step.calls:
+            self.reached(f"{job.name}:before:{call.query.name}")
+        compiled = self.dialect.in_one(tuple(call.query for call in step.calls))
+        params = {
+            f"{number}:{name}": value for number, (_, given) in enumerate(step.calls) for name, value in given.items()
+        }
+        try:
+            (row,) = await connection.fetch(compiled, params)
+        except asyncpg.DivisionByZeroError:  # there was a receipt: nothing of it was done
+            await connection.execute("ROLLBACK")
+            await connection.execute(begin_writing())
+            return None
+        return list(row)
 
     async def _bundle(self, connection: Connection, job: Job[Any], call: BundleCall) -> Outcome:
         whole = self.dialect.bundle(call.bundle).whole

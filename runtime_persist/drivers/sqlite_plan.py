@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from runtime_persist.dialects.sqlite import with_list
-from runtime_persist.plan import BundleCall, Call, Outcome, Plan, Row
+from runtime_persist.plan import BundleCall, Call, Outcome, Plan, Row, Together
 
 if TYPE_CHECKING:
     import sqlite3
@@ -37,6 +37,8 @@ class PlanRunner:
             while True:
                 if isinstance(step, Call):
                     step = plan.send(self._call(connection, job, step))
+                elif isinstance(step, Together):
+                    step = plan.send(self._together(connection, job, step))
                 else:
                     step = plan.send(self._bundle(connection, job, step))
         except StopIteration as done:
@@ -51,6 +53,14 @@ class PlanRunner:
             return [dict(row) for row in connection.execute(compiled.sql, compiled.filled(call.params))]
         parts = with_list(compiled, call.query.each, call.params)
         return [dict(row) for sql, params in parts for row in connection.execute(sql, params)]
+
+    def _together(self, connection: sqlite3.Connection, job: Job[Any], step: Together) -> list[int] | None:
+        counts: list[int] = []
+        for call in step.calls:
+            counts.append(len(self._call(connection, job, call)))
+            if not counts[0]:
+                return None
+        return counts
 
     def _bundle(self, connection: sqlite3.Connection, job: Job[Any], call: BundleCall) -> Outcome:
         """Run a bundle's parts in order; what one gave reaches the next ones as parameters."""

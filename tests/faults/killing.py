@@ -10,7 +10,7 @@ from runtime_persist.coordinator.transaction import bundle_of
 from runtime_persist.drivers.postgresql import begin_writing
 from runtime_persist.plan import Bundle
 from runtime_persist.testing.cuts import Cut, cuts, queries_of
-from runtime_persist.testing.proxy import Hold
+from runtime_persist.testing.proxy import Hold, Statement
 from tests.faults import acts
 from tests.faults.kit import Death, ForkServer, PostgresLab, SqliteLab, Stage
 from tests.faults.scenarios import Scenario
@@ -33,18 +33,24 @@ def committed_at(scenario: Scenario, cut: Cut) -> bool | None:
     return scenario.hot or cut.statement == "commit"
 
 
-def exchange(lab: PostgresLab, scenario: Scenario, cut: Cut) -> str:
-    """What the proxy knows the cut's statement by."""
+def exchange(lab: PostgresLab, scenario: Scenario, cut: Cut) -> Callable[[Statement], bool]:
+    """What the proxy knows the cut's statement by; with others it may be a part of one."""
     if isinstance(scenario.spec, HotCommand):
         whole = lab.dialect.bundle(bundle_of(scenario.spec)).whole
         assert whole is not None
-        return whole.server_name
+        return lambda statement: statement.name == whole.server_name
     if cut.statement in {"begin", "commit"}:
-        return begin_writing() if cut.statement == "begin" else "COMMIT"
+        text = begin_writing() if cut.statement == "begin" else "COMMIT"
+        return lambda statement: not statement.name and statement.sql == text
     (query,) = (query for query in queries_of(scenario.spec) if query.name == cut.statement)
     found = lab.dialect.bundle(query).whole if isinstance(query, Bundle) else lab.dialect.query(query)
     assert found is not None
-    return found.server_name
+    return lambda statement: statement.name == found.server_name or cut.statement in parts_of(statement.sql)
+
+
+def parts_of(sql: str) -> list[str]:
+    """The names of the statements that one is made of (see ``PostgresDialect.in_one``)."""
+    return sql.removeprefix("/* ").partition(" */")[0].split(", ") if sql.startswith("/* ") else []
 
 
 @contextmanager

@@ -11,12 +11,11 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import asyncpg
 
@@ -29,6 +28,9 @@ from runtime_persist.model.ids import new_id
 from runtime_persist.model.keys import SpaceKeys
 from runtime_persist.testing.proxy import Hold, PostgresProxy, Statement, When
 from tests.faults.victims import HEADER, receive, send
+
+if TYPE_CHECKING:
+    from collections import Counter
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_SECONDS = 30.0
@@ -284,13 +286,14 @@ class PostgresLab:
         finally:
             self._runner.run(self._holder.execute("COMMIT"))
 
-    def hold(self, when: When, name: str, nth: int = 1) -> Hold:
-        """Hold the ``nth`` exchange of a statement: its name on the server, or the text of BEGIN and COMMIT."""
-        seen: Counter[str] = Counter()
+    def hold(self, when: When, wanted: Callable[[Statement], bool], nth: int = 1) -> Hold:
+        """Hold the ``nth`` exchange of a statement."""
+        seen = 0
 
         def match(statement: Statement) -> bool:
-            key = statement.name or statement.sql
-            seen[key] += 1
-            return key == name and seen[key] == nth
+            nonlocal seen
+            found = wanted(statement)
+            seen += found
+            return found and seen == nth
 
         return self.proxy.hold(when, match)

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from runtime_persist.commands.parts.spec import Command, Receipt
 from runtime_persist.dialects.sql import bind, insert
-from runtime_persist.plan import Call, Plan, Query, one_or_none
+from runtime_persist.plan import Call, Plan, Query, RowName, one_or_none
 from runtime_persist.schema import receipts
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ WRITE_RECEIPT = Query(
     .values(**{column.name: bind(column) for column in receipts.c})
     .on_conflict_do_nothing()
     .returning(receipts.c.command_id),
+    row=RowName(receipts.name, ("command_id",)),
 )
 READ_RECEIPT = Query(
     "read_receipt",

@@ -19,7 +19,7 @@ from runtime_persist.model.states import (
     check_attempt,
     check_run,
 )
-from runtime_persist.plan import Call, Plan, Query, Row, one_or_none
+from runtime_persist.plan import Call, Plan, Query, Row, RowName, one_or_none
 from runtime_persist.schema import attempts, operation_tries, runs, threads
 
 if TYPE_CHECKING:
@@ -37,10 +37,12 @@ _RUN_GIVEN = [column for column in runs.c if column.name not in _BY_EXPRESSION]
 _RUN_MUTABLE = [column for column in _RUN_GIVEN if column.name not in _RUN_FIXED]
 _ATTEMPT_FIXED = {"space", "attempt_id", "run_id", "attempt_no", "cause", "previous_attempt_id", "created_us"}
 _ATTEMPT_MUTABLE = [column for column in attempts.c if column.name not in _ATTEMPT_FIXED]
+_RUN, _ATTEMPT = RowName(runs.name, ("run_id",)), RowName(attempts.name, ("attempt_id",))
 
 INSERT_RUN = Query(
     "insert_run",
     insert(runs).values(event_position=positions.new(), **{column.name: bind(column) for column in _RUN_GIVEN}),
+    row=_RUN,
 )
 SAVE_RUN = Query(
     "save_run",
@@ -52,16 +54,19 @@ SAVE_RUN = Query(
         runs.c.version == number("expected_version"),
     )
     .returning(runs.c.run_id),
+    row=_RUN,
 )
 INSERT_ATTEMPT = Query(
     "insert_attempt",
     insert(attempts).values(**{column.name: bind(column) for column in attempts.c}),
+    row=_ATTEMPT,
 )
 SAVE_ATTEMPT = Query(
     "save_attempt",
     update(attempts)
     .values(**{column.name: bind(column) for column in _ATTEMPT_MUTABLE})
     .where(attempts.c.space == bind(attempts.c.space), attempts.c.attempt_id == bind(attempts.c.attempt_id)),
+    row=_ATTEMPT,
 )
 READ_ATTEMPT = Query(
     "read_attempt",
@@ -79,6 +84,7 @@ SAVE_THREAD = Query(
         run_no=bind(threads.c.run_no),
     )
     .where(threads.c.space == bind(threads.c.space), threads.c.thread_hash == bind(threads.c.thread_hash)),
+    row=RowName(threads.name, ("thread_hash",)),
 )
 # A try that was started under an older epoch has no one left to finish it: that is all that can be proved.
 MARK_TRIES_UNKNOWN = Query(
