@@ -9,11 +9,13 @@ import pytest
 from runtime_persist.commands.continue_owned_run import ContinueOwnedRun
 from runtime_persist.commands.fail_attempt import FailAttempt
 from runtime_persist.commands.finalize_run import FinalizeRun
+from runtime_persist.commands.parts.receipts import WRITE_RECEIPT
 from runtime_persist.commands.put_thread_writes import PutThreadWrites
 from runtime_persist.commands.start_run import StartRun
 from runtime_persist.engine import ownership, run
 from runtime_persist.model.ids import new_id
 from runtime_persist.model.retry import NO_RETRY, RetryPolicy
+from runtime_persist.plan import Query
 from runtime_persist.testing.cuts import Cut, queries_of
 from tests.faults import acts, scenarios
 from tests.faults.budgets import BUDGETS, retries_nothing
@@ -281,13 +283,22 @@ for _one in SCENARIOS:
             _REACHED_BY.setdefault((_one.spec.name, _query.name), _one)
 
 
+def _goes_with_the_receipt(scenario: Scenario, cut: Cut) -> bool:
+    """Whether the statement is a part of the exchange that has the receipt: there is nothing between the two."""
+    return cut.statement != WRITE_RECEIPT.name and any(
+        query.name == cut.statement and isinstance(query, Query) and query.row is not None
+        for query in queries_of(scenario.spec)
+    )
+
+
 def marks(scenario: Scenario, cut: Cut) -> list[pytest.MarkDecorator]:
     """What only the full run does on PostgreSQL, beside claim and takeover, which are always killed everywhere.
 
     The replies lost in the middle of a transaction are all alike: it is rolled back. So are the statements that are
-    not sent there: each is killed in one of its command's scenarios (on SQLite, in all of them).
+    not sent there: each is killed in one of its command's scenarios (on SQLite, in all of them). And what goes with
+    the receipt in one exchange is killed with it.
     """
-    if scenario.name in ALIKE | DOMAINS_ALIKE:
+    if scenario.name in ALIKE | DOMAINS_ALIKE or (not scenario.hot and _goes_with_the_receipt(scenario, cut)):
         return [pytest.mark.exhaustive]
     if scenario.hot or cut.statement in {"begin", "commit"} or scenario in REQUIRED:
         return []
