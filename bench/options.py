@@ -16,7 +16,7 @@ ROUNDS = {
     "graphs": 3,
     "storage": 1,
     "growth": 3,
-    "slow_disk": 2,
+    "slow_disk": 3,
     "rows": 1,
     "queues": 2,
     "steps": 3,
