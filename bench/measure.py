@@ -50,7 +50,6 @@ async def quietest(machine: Machine, work: Callable[[], Awaitable[T]]) -> tuple[
 
 async def slice_of(machine: Machine, callers: list[Caller], seconds: float, *, sync: bool) -> dict[str, Any]:
     """Let the callers work for a while and return operations a second, percentiles (ms) and how loud others were."""
-
     # What is there by now is not looked through in the middle of a slice: that takes as long as the slice.
     gc.collect()
     gc.freeze()
