@@ -61,7 +61,7 @@ WORK = {
     for name in ("get_tuple", "put", "put_writes", "list of 10")
 }
 WORKER = {
-    f"run of a worker, one node: {TRIPS}": Bound(8, 30),
-    f"run of a worker, one node: {STATEMENTS}": Bound(60, 32),
+    f"run of a worker, one node: {TRIPS}": Bound(6, 24),
+    f"run of a worker, one node: {STATEMENTS}": Bound(50, 25),
 }
 BOUNDS = COUNTS | CHAT | FILES | WORK | WORKER

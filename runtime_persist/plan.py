@@ -143,17 +143,21 @@ Step = Call | BundleCall | Together
 Plan = Generator[Step, Any, R]
 
 
+TOGETHER_MAX = 16
+"""So many statements are sent together: a statement has at most 32,767 parameters, and a run's row needs some fifty."""
+
+
 def together(calls: Sequence[Call]) -> int:
     """Return how many of the first statements can be sent together: each writes one row, and no two the same one."""
     rows: set[object] = set()
-    for number, (query, params) in enumerate(calls):
+    for number, (query, params) in enumerate(calls[:TOGETHER_MAX]):
         if query.row is None:
             return number
         row = (query.row.table, *(params[name] for name in query.row.params))
         if row in rows:
             return number
         rows.add(row)
-    return len(calls)
+    return min(len(calls), TOGETHER_MAX)
 
 
 def done(value: R) -> Plan[R]:

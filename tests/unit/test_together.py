@@ -7,7 +7,9 @@ import pytest
 from runtime_persist.commands.claim_next import TAKE_TURN
 from runtime_persist.commands.parts import receipts, run_rows
 from runtime_persist.dialects.postgresql import PostgresDialect
-from runtime_persist.plan import Call, together
+from runtime_persist.plan import TOGETHER_MAX, Call, together
+
+PARAMETERS_MAX = 32_767  # of one statement
 
 RECEIPT = Call(receipts.WRITE_RECEIPT, {"command_id": "c"})
 
@@ -32,6 +34,14 @@ def test_a_second_statement_about_a_row_is_sent_behind_the_first():
 def test_a_statement_about_more_than_a_row_is_sent_by_itself_and_what_follows_behind_it():
     calls = [RECEIPT, Call(run_rows.MARK_TRIES_UNKNOWN, {}), attempt(run_rows.SAVE_ATTEMPT, "a")]
     assert together(calls) == 1
+
+
+def test_a_command_that_ends_a_thousand_runs_does_not_run_out_of_parameters():
+    calls = [RECEIPT, *(Call(run_rows.SAVE_RUN, {"run_id": str(number)}) for number in range(1000))]
+    first = together(calls)
+    assert first == TOGETHER_MAX
+    assert len(PostgresDialect().in_one(tuple(call.query for call in calls[:first])).order) < PARAMETERS_MAX
+    assert sum(len(PostgresDialect().query(call.query).order) for call in calls) > PARAMETERS_MAX
 
 
 @pytest.mark.parametrize("schema", [None, 'odd "$1" name', "it's $2"])
