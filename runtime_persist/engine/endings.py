@@ -1,6 +1,6 @@
 """How an attempt ended, as its runtime tells it: settled by whoever holds the lease, once it is proved to have stopped.
 
-A graph that a worker executes itself is settled by :mod:`runtime_persist.engine.ownership`, in the process that knows
+A graph that a worker executes itself is settled by :mod:`runtime_persist.engine.settling`, in the process that knows
 it. A child process cannot prove that it has ended, so it only tells: :class:`Told` has the same functions.
 """
 
@@ -14,7 +14,7 @@ from runtime_persist.commands.fail_attempt import FailAttempt
 from runtime_persist.commands.finalize_run import FinalizeRun
 from runtime_persist.commands.store_content import StoreContent
 from runtime_persist.commands.yield_attempt import YieldAttempt
-from runtime_persist.engine import ownership
+from runtime_persist.engine import payloads, requests, settling
 from runtime_persist.engine.dispatch import leased
 from runtime_persist.errors import InvalidInput, RunStopping
 from runtime_persist.model import limits
@@ -78,8 +78,8 @@ class Ending:
 
 def broken(error: BaseException) -> Ending:
     """Return the ending of an attempt that an error ended."""
-    code, summary, repeatable = ownership.failure(error)
-    kind = LEFT if ownership.is_of_the_database(error) else FAILED
+    code, summary, repeatable = settling.failure(error)
+    kind = LEFT if settling.is_of_the_database(error) else FAILED
     return Ending(kind=kind, code=code, summary=summary, repeatable=repeatable)
 
 
@@ -114,7 +114,7 @@ def settle(engine: Engine, owned: OwnedRun, ending: Ending) -> Flow[str]:
 def _end(engine: Engine, owned: OwnedRun, ending: Ending) -> FinalizeRun | FailAttempt:
     lease = owned.lease
     base: dict[str, Any] = {
-        **ownership.thread_of(engine, lease.thread_id),
+        **requests.thread_of(engine, lease.thread_id),
         "command_id": new_id(),
         "run_id": lease.run_id,
         "epoch": lease.epoch,
@@ -134,7 +134,7 @@ def _end(engine: Engine, owned: OwnedRun, ending: Ending) -> FinalizeRun | FailA
 
 
 class Ends(Protocol):
-    """What settles an attempt; :mod:`runtime_persist.engine.ownership` does it in the database."""
+    """What settles an attempt; :mod:`runtime_persist.engine.settling` does it in the database."""
 
     def finish(self, engine: Engine, owned: OwnedRun, value: Any) -> Flow[str]:
         """End the run with a result."""
@@ -195,7 +195,7 @@ class Told:
 
 def _stored(engine: Engine, owned: OwnedRun, value: Any) -> Flow[bytes]:
     """Store the content of a value, and return the reference to it."""
-    data, blobs = ownership.encode(engine, owned.serde, value)
+    data, blobs = payloads.encode(engine, owned.serde, value)
     part: list[Blob] = []
     for number, blob in enumerate(blobs, 1):
         part.append(blob)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from runtime_persist.engine import ownership
+from runtime_persist.engine import settling
 from runtime_persist.engine.flow import arun, run
 
 if TYPE_CHECKING:
@@ -52,13 +52,13 @@ class Lease:
         """
         if not self._released:
             self._released = True
-            run(ownership.release(self._engine, self.owned))
+            run(settling.release(self._engine, self.owned))
 
     async def arelease(self) -> None:
         """Do :meth:`release` from an event loop."""
         if not self._released:
             self._released = True
-            await arun(ownership.release(self._engine, self.owned))
+            await arun(settling.release(self._engine, self.owned))
 
     def __enter__(self) -> Self:
         """Return the lease."""
@@ -76,7 +76,7 @@ class Lease:
             self.owned.check()
         elif not self._released:
             self._released = True
-            run(ownership.give_up(self._engine, self.owned, error))
+            run(settling.give_up(self._engine, self.owned, error))
 
     async def __aenter__(self) -> Self:
         """Return the lease."""
@@ -94,4 +94,4 @@ class Lease:
             self.owned.check()
         elif not self._released:
             self._released = True
-            await arun(ownership.give_up(self._engine, self.owned, error))
+            await arun(settling.give_up(self._engine, self.owned, error))

@@ -5,9 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from runtime_persist.errors import CheckpointCorrupt, RuntimePersistError, UnsupportedValue, ValueTooLarge
+from runtime_persist.model import limits
+from runtime_persist.model.payload import Blob, PayloadRef
+from runtime_persist.queries import checkpoints as checkpoint_queries
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.serde.base import SerializerProtocol
+
+    from runtime_persist.engine.core import Engine
+    from runtime_persist.engine.flow import Flow
 
 
 def dumped(
@@ -61,3 +67,21 @@ def loaded(serde: SerializerProtocol, kind: str, data: bytes, what: str, **detai
     except Exception as error:
         msg = f"{what}: {type(serde).__name__} cannot load it ({type(error).__name__})"
         raise CheckpointCorrupt(msg, **details) from error
+
+
+def encode(engine: Engine, serde: SerializerProtocol, value: Any) -> tuple[bytes, tuple[Blob, ...]]:
+    """Return a value as an encoded payload reference, and the content it refers to."""
+    writer = engine.content.writer(everything=True)
+    kind, content = dumped(serde, value, "the value", engine.max_value_bytes)
+    ref = writer.put(kind, content, limits.INLINE_ROW_BYTES_MAX)
+    return ref.encoded(), tuple(writer.blobs())
+
+
+def decode(engine: Engine, serde: SerializerProtocol, data: bytes, where: str) -> Flow[Any]:
+    """Return the value of an encoded payload reference (raises CheckpointCorrupt)."""
+    ref = PayloadRef.decoded(data)
+    content = engine.content.reader()
+    content.want([ref])
+    if content.missing():
+        yield engine.coordinator.read("read_content", lambda: checkpoint_queries.fill(engine.space, content))
+    return loaded(serde, ref.type, content.content(ref, where), where)

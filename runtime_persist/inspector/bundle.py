@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from runtime_persist.adapters.workflow import RawSerializer
 from runtime_persist.adapters.workflow.encoding import decoded_metadata
-from runtime_persist.engine import Engine, Flow, ownership
+from runtime_persist.engine import Engine, Flow, payloads
 from runtime_persist.errors import RunNotFound, RuntimePersistError
 from runtime_persist.inspector.database import DatabaseView, load_database
 from runtime_persist.inspector.plain import plain
@@ -233,7 +233,7 @@ def _question(engine: Engine, serde: SerializerProtocol, data: bytes | None, run
     size = PayloadRef.decoded(data).size
     if size > _QUESTION_BYTES_MAX:
         return f"({size:,} bytes, not loaded; runtime.runs.question gives it)"
-    return (yield from ownership.decode(engine, serde, data, f"the question of run {run_id}"))
+    return (yield from payloads.decode(engine, serde, data, f"the question of run {run_id}"))
 
 
 def _operation(row: Any, tries: list[Any], run: Any, *, live: bool) -> OperationView:

@@ -9,7 +9,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from pydantic import BaseModel, ConfigDict
 
 from runtime_persist.adapters.workflow import encoding
-from runtime_persist.engine import ownership
+from runtime_persist.engine import payloads
 from runtime_persist.engine.payloads import loaded
 from runtime_persist.errors import CheckpointCorrupt, InvalidInput, RuntimePersistError, ThreadNotFound
 from runtime_persist.inspector.content_sizes import Content, load_content_sizes
@@ -221,7 +221,7 @@ def load_bytes(
     where = f"channel {channel!r} of thread {thread_id!r}"
     values: list[tuple[str, bytes]] = []
     for ref in refs:
-        stored: tuple[str, bytes] = yield from ownership.decode(engine, _Unloaded(), ref.encoded(), where)
+        stored: tuple[str, bytes] = yield from payloads.decode(engine, _Unloaded(), ref.encoded(), where)
         values.append(stored)
     return values
 

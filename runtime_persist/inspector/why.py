@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from runtime_persist.engine import Engine, Flow, ownership
+from runtime_persist.engine import Engine, Flow, payloads
 from runtime_persist.errors import RunNotFound
 from runtime_persist.inspector.bundle import question_of
 from runtime_persist.inspector.plain import plain
@@ -237,7 +237,7 @@ def load_why(engine: Engine, serde: SerializerProtocol, run_id: str) -> Flow[Why
     data = standing.run["question"]
     question = None
     if data is not None and PayloadRef.decoded(data).size <= _QUESTION_BYTES_MAX:
-        question = yield from ownership.decode(engine, serde, data, f"the question of run {run_id}")
+        question = yield from payloads.decode(engine, serde, data, f"the question of run {run_id}")
     return explain(standing, question)
 
 

@@ -12,7 +12,7 @@ from runtime_persist.commands.answer_question import AnswerQuestion
 from runtime_persist.commands.control_finalize_operation import ControlFinalizeOperation
 from runtime_persist.commands.raise_budget import RaiseBudget
 from runtime_persist.commands.resolve_unknown import ResolveUnknown
-from runtime_persist.engine import Engine, Flow, ownership
+from runtime_persist.engine import Engine, Flow, payloads
 from runtime_persist.engine.payloads import dumped
 from runtime_persist.errors import (
     AlreadyAnswered,
@@ -50,7 +50,7 @@ def asked(engine: Engine, serde: SerializerProtocol, row: Row) -> Flow[Any]:
     """Return the question of a run (its row) as it was stored, None when it asks none."""
     if row["question"] is None:
         return None
-    return (yield from ownership.decode(engine, serde, row["question"], f"the question of run {row['run_id']}"))
+    return (yield from payloads.decode(engine, serde, row["question"], f"the question of run {row['run_id']}"))
 
 
 def questions(engine: Engine, serde: SerializerProtocol, row: Row) -> Flow[list[Question]]:
@@ -168,7 +168,7 @@ def _commit(
         "read_head",
         lambda: checkpoint_queries.head(engine.space, row["thread_id"]),
     )
-    data, blobs = ownership.encode(engine, serde, {"checkpoint_id": head, "command": command})
+    data, blobs = payloads.encode(engine, serde, {"checkpoint_id": head, "command": command})
     try:
         receipt = yield engine.coordinator.commit(
             AnswerQuestion(
@@ -335,7 +335,7 @@ def resolve(
     thread_id = row["thread_id"]
     found = yield engine.coordinator.read("read_open_runs", lambda: run_queries.open_of_thread(engine.space, thread_id))
     asking = [one["run_id"] for one in found if one["status"] == RunStatus.WAITING_APPROVAL]
-    data, blobs = ownership.encode(engine, serde, result) if happened else (None, ())
+    data, blobs = payloads.encode(engine, serde, result) if happened else (None, ())
     run_id = asking[0] if asking else row["try_run_id"]
     # A run that has ended asks nobody; what it left open may still be said.
     ended = not asking and run_id not in {one["run_id"] for one in found}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime_persist.commands.report_callback import ReportCallback
 from runtime_persist.commands.revoke_callback import RevokeCallback
-from runtime_persist.engine import Engine, Flow, arun, ownership, run
+from runtime_persist.engine import Engine, Flow, arun, payloads, requests, run
 from runtime_persist.errors import CallbackRefused, InvalidInput, ReportIgnored
 from runtime_persist.model import limits
 from runtime_persist.model.callbacks import CallbackToken
@@ -171,7 +171,7 @@ class Attempts:
         data: bytes | None = None
         blobs: tuple[Blob, ...] = ()
         if state == Observed.SUCCEEDED:
-            data, blobs = ownership.encode(engine, self._serde, result)
+            data, blobs = payloads.encode(engine, self._serde, result)
         command = ReportCallback(
             command_id=f"report:{given.attempt_id}:{sequence if dedupe_key is None else dedupe_key}",
             actor=f"runtime:{given.attempt_id}",
@@ -189,7 +189,7 @@ class Attempts:
             callback_ttl_us=round(limits.CALLBACK_SECONDS * 1_000_000),
             owner=engine.owner,
             blobs=blobs,
-            **ownership.thread_of(engine, row["thread_id"]),
+            **requests.thread_of(engine, row["thread_id"]),
         )
         try:
             receipt = yield engine.coordinator.commit(command)

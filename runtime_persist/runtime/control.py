@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from runtime_persist.commands.move_to_front import MoveToFront
 from runtime_persist.commands.request_stop import RequestStop
-from runtime_persist.engine import Engine, Flow, arun, domains, ownership, run
+from runtime_persist.engine import Engine, Flow, arun, domains, ownership, run, settling
 from runtime_persist.errors import DomainsOpen, NothingToClaim, RunNotFound
 from runtime_persist.model.ids import new_id
 from runtime_persist.model.shown import shown_status
@@ -320,7 +320,7 @@ class Controls(Generic[Handle]):
             yield from domains.recover(engine, owned)
         except (NothingToClaim, DomainsOpen):
             return str((yield from self._row(run_id))["status"])
-        return (yield from ownership.cancel(engine, owned, row["stop_reason"] or "cancel"))
+        return (yield from settling.cancel(engine, owned, row["stop_reason"] or "cancel"))
 
     def _now(self, run_id: str) -> Flow[str]:
         engine = self._engine

@@ -12,7 +12,7 @@ from runtime_persist.adapters.workflow.starting import Start, answering
 from runtime_persist.commands.fork_run import ForkRun
 from runtime_persist.commands.retry_run import RetryRun
 from runtime_persist.commands.start_run import StartRun
-from runtime_persist.engine import Engine, Flow, ownership
+from runtime_persist.engine import Engine, Flow, requests
 from runtime_persist.errors import CommandMismatch, IdempotencyMismatch, InvalidInput, UnknownGraph
 from runtime_persist.model import limits
 from runtime_persist.model.ids import is_name, is_short_name, new_id, thread_id_of
@@ -59,7 +59,7 @@ def start(
             raise InvalidInput(msg)
         begin = yield from answering(saver.context, thread, given, Start({"": terms.checkpoint_id}))
     row = yield from _registered(saver.engine, graph)
-    asked = ownership.request(
+    asked = requests.request(
         saver.engine,
         saver.serde,
         graph,
@@ -71,7 +71,7 @@ def start(
         **fields,
     )
     more = {"on_busy": on_busy, "begins_at": None if begin is None else begin.root}
-    return (yield from _queue(ownership.queue(saver.engine, asked, thread or new_id(), StartRun, **more), terms.key))
+    return (yield from _queue(requests.queue(saver.engine, asked, thread or new_id(), StartRun, **more), terms.key))
 
 
 def fork(
@@ -97,7 +97,7 @@ def fork(
         # Another answer to a pause that the run has left is a branch, so it must not find them.
         begin = yield from answering(saver.context, run["thread_id"], given, Start({"": checkpoint_id}))
     row = yield from _registered(engine, run["graph"])
-    asked = ownership.request(
+    asked = requests.request(
         engine,
         saver.serde,
         run["graph"],
@@ -115,7 +115,7 @@ def fork(
         "checkpoint_id": checkpoint_id,
     }
     thread = fields["thread_id"] or new_id()
-    return (yield from _queue(ownership.queue(engine, asked, thread, ForkRun, **more), terms.key))
+    return (yield from _queue(requests.queue(engine, asked, thread, ForkRun, **more), terms.key))
 
 
 def retry(
@@ -123,7 +123,7 @@ def retry(
 ) -> Flow[_Queued]:
     """Queue a retry of a run that has ended."""
     row = yield from _registered(saver.engine, run["graph"])
-    asked = ownership.request(
+    asked = requests.request(
         saver.engine,
         saver.serde,
         run["graph"],
@@ -135,7 +135,7 @@ def retry(
         **_checked(terms),
     )
     more = {"run_id": run["run_id"], "from_start": from_start}
-    return (yield from _queue(ownership.queue(saver.engine, asked, run["thread_id"], RetryRun, **more), terms.key))
+    return (yield from _queue(requests.queue(saver.engine, asked, run["thread_id"], RetryRun, **more), terms.key))
 
 
 def _queue(commit: Flow[Any], key: str | None) -> Flow[_Queued]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from runtime_persist.commands.parts import taking
 from runtime_persist.commands.report_instance import ReportInstance
 from runtime_persist.commands.request_stop import RequestStop
-from runtime_persist.engine import Engine, Flow, arun, domains, ownership, run
+from runtime_persist.engine import Engine, Flow, arun, domains, ownership, run, settling
 from runtime_persist.errors import InvalidInput, NothingToClaim, RecoveryPlanChanged, RunNotFound, RuntimePersistError
 from runtime_persist.model import limits
 from runtime_persist.model.ids import new_id
@@ -207,7 +207,7 @@ def claim(
     as_planned = taken["epoch"] == int(plan.run.evidence["epoch"] or 0) + 1 and _leads_to(taken, Act(plan.run.act))
     if as_planned and (yield from _is_unchanged(engine, plan, row)):
         return owned, taken
-    yield from ownership.give_back(engine, owned)
+    yield from settling.give_back(engine, owned)
     raise (yield from _changed(engine, (yield from read_plan(engine, plan.run_id)), plan.hash, ["run"]))
 
 
@@ -239,11 +239,11 @@ def _handed_over(engine: Engine, owned: OwnedRun, taken: Mapping[str, Any]) -> F
                 did.append("revoked")
             elif act is Act.GIVE_UP:
                 text = "its workers crashed too often in a row without a new checkpoint or operation"
-                yield from ownership.fail(engine, owned, _CRASH_LOOP, text)
+                yield from settling.fail(engine, owned, _CRASH_LOOP, text)
                 return (yield from outcome(engine, owned.lease.run_id, *did, "given_up"))
     except RuntimePersistError as error:
         raise owned.fail(error) from error
-    yield from ownership.give_back(engine, owned)
+    yield from settling.give_back(engine, owned)
     return (yield from outcome(engine, owned.lease.run_id, *did, "queued"))
 
 
@@ -263,7 +263,7 @@ def _end(engine: Engine, serde: SerializerProtocol, plan: RecoveryPlan) -> Flow[
     if taken["domains_open"]:
         yield from domains.recover(engine, owned)
         did.append("revoked")
-    yield from ownership.cancel(engine, owned, taken["stop_reason"] or "stop")
+    yield from settling.cancel(engine, owned, taken["stop_reason"] or "stop")
     return (yield from outcome(engine, plan.run_id, *did, "ended"))
 
 

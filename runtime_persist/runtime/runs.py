@@ -6,7 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Any
 
-from runtime_persist.engine import Flow, arun, ownership, run
+from runtime_persist.engine import Flow, arun, payloads, run
 from runtime_persist.engine.notifications import of_run
 from runtime_persist.errors import InvalidInput, ResultPending, RunCancelled, RunFailed
 from runtime_persist.model.ids import thread_id_of
@@ -312,7 +312,7 @@ class Runs(Controls[Run], Domains, Following, Recovery):
         run_id, status = row["run_id"], RunStatus(row["status"])
         if status is RunStatus.SUCCEEDED:
             return (
-                yield from ownership.decode(
+                yield from payloads.decode(
                     self._engine,
                     self._serde,
                     row["result"],

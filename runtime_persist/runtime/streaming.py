@@ -9,7 +9,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from runtime_persist.commands.parts import run_rows
-from runtime_persist.engine import arun, ownership, run
+from runtime_persist.engine import arun, payloads, run
 from runtime_persist.engine.flow import wait as waited
 from runtime_persist.engine.notifications import of_run
 from runtime_persist.engine.wishes import WHO_READS, WISHES, of_stream
@@ -215,7 +215,7 @@ class Stream:
         said = {"status": row["status"]}
         if row["status"] == RunStatus.SUCCEEDED:
             where = f"the result of run {self._run_id}"
-            return said | {"result": (yield from ownership.decode(self._engine, self._serde, row["result"], where))}
+            return said | {"result": (yield from payloads.decode(self._engine, self._serde, row["result"], where))}
         return said | {"error_code": row["error_code"], "error_summary": row["error_summary"]}
 
 

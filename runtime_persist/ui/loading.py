@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from runtime_persist.adapters.workflow import encoding
 from runtime_persist.adapters.workflow.values import raw_view
-from runtime_persist.engine import ownership
+from runtime_persist.engine import payloads
 from runtime_persist.errors import (
     CheckpointCorrupt,
     CheckpointNotFound,
@@ -143,7 +143,7 @@ def _refs(engine: Engine, thread_id: str, ns: str, checkpoint_id: str) -> Flow[M
 def _value(engine: Engine, raw: SerializerProtocol, ref: PayloadRef, channel: str) -> Flow[str]:
     """Return a value as text; of one that cannot be loaded here, why."""
     try:
-        value: Any = yield from ownership.decode(engine, raw, ref.encoded(), f"channel {channel!r}")
+        value: Any = yield from payloads.decode(engine, raw, ref.encoded(), f"channel {channel!r}")
     except RuntimePersistError as error:
         return f"({error.code}: {error.message})"
     return changes.said(value)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph.runtime import RunControl
 
-from runtime_persist.engine import Flow, OwnedRun, dispatch, domains, holding, ownership, run
+from runtime_persist.engine import Flow, OwnedRun, dispatch, domains, holding, run, settling
 from runtime_persist.errors import LeaseExpired, RunStopping, RuntimePersistError
 from runtime_persist.recovery.rules import Act
 from runtime_persist.recovery.runs import steps
@@ -105,15 +105,15 @@ class Task:
         try:
             yield from workspaces.prepare(self._runtime.engine, self.owned, served)
         except RuntimePersistError as error:
-            if not ownership.is_of_the_database(error):
-                yield from ownership.fail(self._runtime.engine, self.owned, error.code, error.message)
+            if not settling.is_of_the_database(error):
+                yield from settling.fail(self._runtime.engine, self.owned, error.code, error.message)
             raise
 
     def _served(self) -> Flow[Served]:
         try:
             return look_up(self._graphs, self.owned.graph)
         except RuntimePersistError as error:
-            yield from ownership.fail(self._runtime.engine, self.owned, error.code, error.message)
+            yield from settling.fail(self._runtime.engine, self.owned, error.code, error.message)
             raise
 
     def _ended_by(self, act: Act) -> Flow[bool]:
@@ -124,10 +124,10 @@ class Task:
         elif act is Act.ASK_RUNTIME:
             return (yield from reconciled(engine, owned, self._runtimes))
         elif act is Act.END:
-            yield from ownership.cancel(engine, owned, self._taken["stop_reason"] or "stop")
+            yield from settling.cancel(engine, owned, self._taken["stop_reason"] or "stop")
         elif act is Act.GIVE_UP:
             text = "its workers crashed too often in a row without a new checkpoint or operation"
-            yield from ownership.fail(engine, owned, _CRASH_LOOP, text)
+            yield from settling.fail(engine, owned, _CRASH_LOOP, text)
         return act in {Act.END, Act.GIVE_UP}
 
     def _ended_without_running(self) -> Flow[bool]:
@@ -144,7 +144,7 @@ class Task:
                 if (yield from self._ended_by(act)):
                     return True
             if self.control.drain_requested:
-                yield from ownership.give_back(engine, owned)
+                yield from settling.give_back(engine, owned)
                 return True
         except RuntimePersistError as error:
             raise owned.fail(error) from error
@@ -157,12 +157,12 @@ class Task:
         """
         engine, owned = self._runtime.engine, self.owned
         if owned.stop_reason is not None:
-            yield from ownership.cancel(engine, owned, owned.stop_reason)
+            yield from settling.cancel(engine, owned, owned.stop_reason)
             return True
         if not self.control.drain_requested:
             return False
         try:
-            yield from ownership.drain(engine, owned)
+            yield from settling.drain(engine, owned)
         except RunStopping:
-            yield from ownership.cancel(engine, owned, "stop")
+            yield from settling.cancel(engine, owned, "stop")
         return True

@@ -7,7 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from runtime_persist.adapters.workflow.execution import Execution, reentry
-from runtime_persist.engine import Flow, OwnedRun, arun, ownership, run
+from runtime_persist.engine import Flow, OwnedRun, arun, run, settling
 from runtime_persist.engine.workspaces import CURRENT, close_workspace, open_workspace
 from runtime_persist.errors import Fenced, RuntimePersistError
 from runtime_persist.worker import streaming
@@ -33,7 +33,7 @@ class GraphRun:
         graph: Graph,
         control: RunControl,
         stop_grace_seconds: float,
-        ends: Ends = ownership,
+        ends: Ends = settling,
         workspace: Path | None = None,
     ) -> None:
         """Run ``graph``; ``control`` asks it to stop at its next step, ``ends`` is told how it ended.
@@ -133,7 +133,7 @@ class GraphRun:
         except Fenced as error:
             raise self._owned.fail(error) from error
         except RuntimePersistError as error:
-            if ownership.is_of_the_database(error):
+            if settling.is_of_the_database(error):
                 raise self._owned.fail(error) from error
             yield from self._ends.fail_attempt(self._runtime.engine, self._owned, error)
             raise

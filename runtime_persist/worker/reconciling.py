@@ -6,7 +6,7 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING
 
-from runtime_persist.engine import ownership
+from runtime_persist.engine import settling
 from runtime_persist.engine.flow import in_thread
 from runtime_persist.queries import runs as run_queries
 from runtime_persist.recovery import runs as recovery
@@ -35,7 +35,7 @@ def reconciled(engine: Engine, owned: OwnedRun, runtimes: Runtimes) -> Flow[bool
         return False
     sighting: Sighting = yield from in_thread(partial(_look, runtime, json.loads(last["handle"])))
     if sighting.finished:
-        yield from ownership.finish(engine, owned, sighting.result)
+        yield from settling.finish(engine, owned, sighting.result)
     return sighting.finished
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from runtime_persist import Budget
 from runtime_persist.commands.start_owned_run import StartOwnedRun
-from runtime_persist.engine import ownership
+from runtime_persist.engine import requests
 from runtime_persist.model.ids import new_id
 from runtime_persist.testing.faults import check_invariants, read_rows
 from runtime_persist.testing.live_invariants import look
@@ -41,14 +41,14 @@ def test_db12_of_two_processes_at_the_last_ticket_one_gets_it_and_the_other_wait
     runtime, shared_url, fork, raw, word, budget
 ):
     engine, serde = runtime.engine, runtime.checkpointer.serde
-    asked = ownership.request(engine, serde, "g", None, thread_id="t", budget=budget)
+    asked = requests.request(engine, serde, "g", None, thread_id="t", budget=budget)
     command = StartOwnedRun(
         command_id=new_id(),
         request=asked,
         worker_id="w",
         attempt_id=new_id(),
         ttl_us=600_000_000,
-        **ownership.thread_of(engine, "t"),
+        **requests.thread_of(engine, "t"),
     )
     taken = engine.coordinator.commit(command).result()
     lease = {

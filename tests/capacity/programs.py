@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from runtime_persist import Runtime
-from runtime_persist.engine import ownership, run
+from runtime_persist.engine import run, settling
 from runtime_persist.worker.capacity import Instance
 from runtime_persist.worker.claiming import Claimer
 from runtime_persist.worker.registry import Served, serve
@@ -49,7 +49,7 @@ def churns(word: Word, url: str, graphs: list[str], slots: int, seed: int) -> in
                 held.append(taken[0])
                 count += 1
             if held and (taken is None or chance.random() < 0.5):
-                run(ownership.fail(runtime.engine, held.pop(0), "ended", "the test ends it"))
+                run(settling.fail(runtime.engine, held.pop(0), "ended", "the test ends it"))
             elif taken is None and not any(one.status in _OPEN for one in runtime.runs.list(limit=1_000)):
                 return count
 

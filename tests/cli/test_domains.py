@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from runtime_persist.engine import domains, ownership
+from runtime_persist.engine import domains, ownership, requests
 from runtime_persist.engine import run as flow
 from tests.support.graphs import chain, says
 from tests.support.leases import run_out
@@ -15,7 +15,7 @@ def left(runtime, raw):
     """A run that was left with an open domain; both ids."""
     runtime.bind(chain({"node": says("x")}), name="g")
     engine, serde = runtime.engine, runtime.checkpointer.serde
-    asked = ownership.request(engine, serde, "g", {"log": []}, thread_id="t")
+    asked = requests.request(engine, serde, "g", {"log": []}, thread_id="t")
     owned = flow(ownership.start(engine, serde, asked, "t"))
     engine.heartbeats.remove(owned)
     domain_id = flow(domains.open_domain(owned, "sandbox", {"name": "box-7"}))

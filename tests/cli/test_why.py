@@ -5,7 +5,7 @@ import json
 import pytest
 
 from runtime_persist.cli.main import EXIT_CODES
-from runtime_persist.engine import domains, ownership
+from runtime_persist.engine import domains, ownership, requests
 from runtime_persist.engine import run as flow
 from runtime_persist.worker import Worker
 from tests.support.graphs import asks, chain, config, fails, says
@@ -135,7 +135,7 @@ def test_an_unknown_call_is_found_shown_and_settled(cli, runtime, why, raw):
 def test_a_takeover_that_cannot_be_proved_safe_says_what_stands_in_its_way_and_what_to_say(cli, runtime, why, raw):
     graphs = {"g": chain({"node": says("x")})}
     runtime.bind(graphs["g"], name="g")
-    asked = ownership.request(runtime.engine, runtime.checkpointer.serde, "g", {"log": []}, thread_id="t")
+    asked = requests.request(runtime.engine, runtime.checkpointer.serde, "g", {"log": []}, thread_id="t")
     owned = flow(ownership.start(runtime.engine, runtime.checkpointer.serde, asked, "t"))
     runtime.engine.heartbeats.remove(owned)
     domain_id = flow(domains.open_domain(owned, "sandbox", {"name": "box-7"}))

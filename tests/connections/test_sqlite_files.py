@@ -11,7 +11,7 @@ import pytest
 
 from runtime_persist.dialects import parse_url
 from runtime_persist.drivers import sqlite_wal
-from runtime_persist.engine import ownership, run
+from runtime_persist.engine import ownership, requests, run, settling
 from runtime_persist.errors import DatabaseUnavailable, StoreBusy, StoreFailed
 from runtime_persist.queries import spaces
 from tests.connections import programs
@@ -53,7 +53,7 @@ def test_f7_a_write_lock_of_another_process_fails_no_command_and_loses_no_lease(
     """It is held for longer than the time between two heartbeats: they are sent, wait, and arrive in time."""
     world = worlds(sqlite_url, lease_ttl=6)
     engine = world.engine
-    owned = run(ownership.start(engine, SERDE, ownership.request(engine, SERDE, "g", 1, thread_id="t"), "t"))
+    owned = run(ownership.start(engine, SERDE, requests.request(engine, SERDE, "g", 1, thread_id="t"), "t"))
     sent, renewed = [], owned.renewed_at
     send = owned.send_renewal
     owned.send_renewal = lambda: sent.append(1) or send()
@@ -67,7 +67,7 @@ def test_f7_a_write_lock_of_another_process_fails_no_command_and_loses_no_lease(
     wait_until(lambda: owned.renewed_at > renewed, "the renewal arrived")
     owned.check()
     assert world.count("rp_checkpoints") == 20
-    assert run(ownership.finish(engine, owned, 2)) == "succeeded"
+    assert run(settling.finish(engine, owned, 2)) == "succeeded"
 
 
 def test_f7_reads_do_not_wait_for_a_writer(sqlite_url, path, fork, worlds):

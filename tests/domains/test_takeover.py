@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from runtime_persist import Runtime
-from runtime_persist.engine import domains, ownership
+from runtime_persist.engine import domains, ownership, requests
 from runtime_persist.engine import run as flow
 from runtime_persist.errors import DomainsOpen, ThreadOwned
 from runtime_persist.inspector import load_bundle
@@ -189,7 +189,7 @@ def owned_left(shared_url, opened, runtime, raw):
         gone = opened(Runtime.open(shared_url))
         gone.bind(GRAPHS["g"], name="g")
         serde = gone.checkpointer.serde
-        asked = ownership.request(gone.engine, serde, "g", {"log": []}, thread_id="t")
+        asked = requests.request(gone.engine, serde, "g", {"log": []}, thread_id="t")
         owned = flow(ownership.start(gone.engine, serde, asked, "t"))
         gone.engine.heartbeats.remove(owned)
         domain_id = flow(domains.open_domain(owned, kind, handle))

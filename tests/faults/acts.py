@@ -26,7 +26,7 @@ from runtime_persist.commands.start_attempt import StartAttempt
 from runtime_persist.commands.start_owned_run import StartOwnedRun
 from runtime_persist.contentstore import pack
 from runtime_persist.coordinator import CommitReceipt
-from runtime_persist.engine import OwnedRun, dispatch, ownership, run
+from runtime_persist.engine import OwnedRun, dispatch, ownership, payloads, requests, run, settling
 from runtime_persist.errors import LeaseLost
 from runtime_persist.model.ids import new_id
 from runtime_persist.model.keys import fingerprint
@@ -60,7 +60,7 @@ def check(stage: Stage) -> Rows:
 
 
 def thread(stage: Stage) -> dict[str, Any]:
-    return ownership.thread_of(stage.engine, stage.thread_id) | {"command_id": new_id()}
+    return requests.thread_of(stage.engine, stage.thread_id) | {"command_id": new_id()}
 
 
 def leased(stage: Stage, owned: OwnedRun) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def request(stage: Stage, value: Any = "question") -> Any:
     commit(stage, limit)
     named = {name: f"{name} of {stage.thread_id}" for name in ("scope", "graph_version")}
     named["thread_id"] = stage.thread_id
-    return ownership.request(stage.engine, SERDE, GRAPH, value, **named)
+    return requests.request(stage.engine, SERDE, GRAPH, value, **named)
 
 
 def start_owned(stage: Stage) -> StartOwnedRun:
@@ -108,7 +108,7 @@ def own(stage: Stage) -> OwnedRun:
 
 
 def queue(stage: Stage) -> str:
-    receipt = run(ownership.queue(stage.engine, request(stage), stage.thread_id))
+    receipt = run(requests.queue(stage.engine, request(stage), stage.thread_id))
     return str(receipt.result["run_id"])
 
 
@@ -160,7 +160,7 @@ def take_over(stage: Stage, run_id: str) -> OwnedRun:
 
 def finish(stage: Stage, owned: OwnedRun) -> None:
     """End the run; it ends once."""
-    assert run(ownership.finish(stage.engine, owned, "done")) == "succeeded"
+    assert run(settling.finish(stage.engine, owned, "done")) == "succeeded"
     found = check(stage)
     ends = [event for event in found["events"] if event["type"] == "run.succeeded"]
     assert [event["run_id"] for event in ends].count(owned.lease.run_id) == 1
@@ -267,7 +267,7 @@ def begin_again(command: BeginOperation, owned: OwnedRun) -> BeginOperation:
 
 
 def complete(stage: Stage, owned: OwnedRun, operation_id: str, try_no: int = 1) -> CompleteOperation:
-    data, blobs = ownership.encode(stage.engine, SERDE, large(stage, "receipt"))
+    data, blobs = payloads.encode(stage.engine, SERDE, large(stage, "receipt"))
     return CompleteOperation.succeeded(
         result=data,
         outcome=fingerprint(data),

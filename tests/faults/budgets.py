@@ -12,7 +12,7 @@ from runtime_persist.commands.begin_with_ticket import BeginWithTicket
 from runtime_persist.commands.raise_budget import RaiseBudget
 from runtime_persist.commands.reserve_ticket import ReserveTicket
 from runtime_persist.commands.settle_ticket import SettleTicket
-from runtime_persist.engine import OwnedRun, ownership, run
+from runtime_persist.engine import OwnedRun, ownership, run, settling
 from runtime_persist.errors import IllegalTransition, TicketsTaken
 from runtime_persist.model.budgets import Budget, Ticket
 from runtime_persist.model.ids import new_id
@@ -142,7 +142,7 @@ def settles_once(stage: Stage, prepared: Prepared, committed: bool) -> None:
 
 def a_raise(stage: Stage) -> Prepared:
     owned = own(stage)
-    run(ownership.wait_for_person(stage.engine, owned, "budget", {"kind": "budget"}))
+    run(settling.wait_for_person(stage.engine, owned, "budget", {"kind": "budget"}))
     command = RaiseBudget(
         run_id=owned.lease.run_id,
         limits=Budget(loops=2).limits(),
@@ -158,7 +158,7 @@ def a_start_that_retries(stage: Stage) -> Prepared:
     begun = BeginInInvocation(**{**_parts(begin(stage, owned)), "invocation": "agent:1"})
     acts.commit(stage, begun)
     acts.commit(stage, settle(stage, owned, begun.operation_id))
-    run(ownership.fail(stage.engine, owned, "ValueError", "no luck"))
+    run(settling.fail(stage.engine, owned, "ValueError", "no luck"))
     command = acts.start_owned(stage)
     asked = replace(command.request, retry_of_run_id=owned.lease.run_id)
     return Prepared(replace(command, request=asked))

@@ -8,7 +8,7 @@ from runtime_persist.commands.mark_lost import MarkLost
 from runtime_persist.commands.release_claim import ReleaseClaim
 from runtime_persist.commands.report_attempt_event import ReportAttemptEvent
 from runtime_persist.commands.request_start import RequestStart
-from runtime_persist.engine import OwnedRun, ownership, run
+from runtime_persist.engine import OwnedRun, ownership, run, settling
 from runtime_persist.model.ids import new_id
 from runtime_persist.model.retry import RetryPolicy
 from runtime_persist.queries.claiming import HEADS
@@ -81,7 +81,7 @@ def next_due(stage: Stage) -> Prepared:
     asked = replace(acts.request(stage), retry_policy=RetryPolicy(backoff=0).encoded())
     owned = run(ownership.start(stage.engine, acts.SERDE, asked, stage.thread_id))
     stage.engine.heartbeats.remove(owned)
-    run(ownership.fail_attempt(stage.engine, owned, ValueError("no luck")))
+    run(settling.fail_attempt(stage.engine, owned, ValueError("no luck")))
     facts = {"run_id": owned.lease.run_id, "epoch": 1, "takeover": False}
     return Prepared(acts.next_command(stage, "due", waits=True), facts)
 

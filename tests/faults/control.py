@@ -20,7 +20,7 @@ from runtime_persist.commands.replace_thread_checkpoint import ReplaceThreadChec
 from runtime_persist.commands.request_stop import RequestStop
 from runtime_persist.commands.resolve_unknown import ResolveUnknown
 from runtime_persist.commands.yield_attempt import YieldAttempt
-from runtime_persist.engine import ownership, run
+from runtime_persist.engine import payloads, run, settling
 from runtime_persist.model.ids import new_id
 from runtime_persist.model.keys import fingerprint
 from runtime_persist.schema import metadata
@@ -34,7 +34,7 @@ NO_OPEN_ATTEMPT = "a run that may be ended at once has no open attempt"
 
 def stored(stage: Stage, what: str) -> dict[str, Any]:
     """A large value of a control command."""
-    data, blobs = ownership.encode(stage.engine, acts.SERDE, acts.large(stage, what))
+    data, blobs = payloads.encode(stage.engine, acts.SERDE, acts.large(stage, what))
     return {"data": data, "owner": stage.engine.owner, "blobs": blobs}
 
 
@@ -44,7 +44,7 @@ def base(stage: Stage) -> dict[str, Any]:
 
 def waiting(stage: Stage) -> str:
     owned = acts.own(stage)
-    run(ownership.wait_for_person(stage.engine, owned, "interrupt", "why"))
+    run(settling.wait_for_person(stage.engine, owned, "interrupt", "why"))
     return owned.lease.run_id
 
 
@@ -92,7 +92,7 @@ def a_resolution(stage: Stage) -> Prepared:
     begin = acts.begin(stage, owned)
     acts.commit(stage, begin)
     owned = acts.take_over(stage, owned.lease.run_id)
-    run(ownership.wait_for_person(stage.engine, owned, "ask", "did it happen?"))
+    run(settling.wait_for_person(stage.engine, owned, "ask", "did it happen?"))
     value = stored(stage, "what happened")
     command = ResolveUnknown(
         run_id=owned.lease.run_id,
@@ -225,7 +225,7 @@ def goes_on(stage: Stage, prepared: Prepared, committed: bool) -> None:
 def is_answered(stage: Stage, prepared: Prepared, committed: bool) -> None:
     """The run waits: a person answers, a worker goes on."""
     scenarios.again(stage, prepared, committed)
-    data, _ = ownership.encode(stage.engine, acts.SERDE, "because")
+    data, _ = payloads.encode(stage.engine, acts.SERDE, "because")
     acts.commit(stage, AnswerQuestion(run_id=prepared.facts["run_id"], answer=data, said=b"because", **base(stage)))
     goes_on(stage, prepared, committed=True)
 
@@ -236,7 +236,7 @@ def is_stopped(stage: Stage, prepared: Prepared, committed: bool) -> None:
     run_id = prepared.facts["run_id"]
     stage.expire(run_id)
     owned = acts.claim(stage, run_id)
-    data, blobs = ownership.encode(stage.engine, acts.SERDE, "done")
+    data, blobs = payloads.encode(stage.engine, acts.SERDE, "done")
     end = FinalizeRun.succeeded(
         result=data,
         owner=stage.engine.owner,

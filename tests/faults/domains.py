@@ -12,7 +12,7 @@ from runtime_persist.commands.open_domain import OpenDomain
 from runtime_persist.commands.parts.spec import ColdCommand
 from runtime_persist.commands.record_revocation import RecordRevocation
 from runtime_persist.commands.yield_attempt import YieldAttempt
-from runtime_persist.engine import OwnedRun, ownership, run
+from runtime_persist.engine import OwnedRun, ownership, payloads, run
 from runtime_persist.errors import DomainsOpen
 from runtime_persist.model.domains import Proof
 from runtime_persist.model.ids import new_id
@@ -93,7 +93,7 @@ def ending(stage: Stage, owned: OwnedRun) -> dict[str, object]:
 
 
 def an_end(stage: Stage) -> Prepared:
-    data, blobs = ownership.encode(stage.engine, acts.SERDE, acts.large(stage, "result"))
+    data, blobs = payloads.encode(stage.engine, acts.SERDE, acts.large(stage, "result"))
     said = {"result": data, "owner": stage.engine.owner, "blobs": blobs}
     return Prepared(FinalizeRun.succeeded(**said, **ending(stage, with_domain(stage))), {"status": "succeeded"})
 

@@ -6,7 +6,7 @@ from typing import Any
 from runtime_persist.commands.control_finalize_operation import ControlFinalizeOperation
 from runtime_persist.commands.end_attempt import EndAttempt
 from runtime_persist.commands.save_attempt_raw import SaveAttemptRaw
-from runtime_persist.engine import ownership
+from runtime_persist.engine import payloads
 from runtime_persist.model.ids import new_id
 from runtime_persist.model.keys import fingerprint
 from runtime_persist.model.states import TryStatus
@@ -55,7 +55,7 @@ def a_raw_result(stage: Stage) -> Prepared:
     owned = acts.own(stage)
     begin = acts.begin(stage, owned)
     acts.commit(stage, begin)
-    data, blobs = ownership.encode(stage.engine, acts.SERDE, acts.large(stage, "raw"))
+    data, blobs = payloads.encode(stage.engine, acts.SERDE, acts.large(stage, "raw"))
     said = {"raw": data, "outcome": fingerprint(data), "owner": stage.engine.owner, "blobs": blobs}
     named = {"operation_id": begin.operation_id, "name": "pay", "try_no": 1}
     return Prepared(SaveAttemptRaw(**named, **said, **acts.leased(stage, owned)), {"begin": begin})
@@ -89,7 +89,7 @@ def a_leftover(stage: Stage) -> Prepared:
     begin = acts.begin(stage, owned)
     acts.commit(stage, begin)
     acts.finish(stage, owned)
-    data, blobs = ownership.encode(stage.engine, acts.SERDE, acts.large(stage, "what happened"))
+    data, blobs = payloads.encode(stage.engine, acts.SERDE, acts.large(stage, "what happened"))
     command = ControlFinalizeOperation(
         space=stage.engine.space,
         command_id=new_id(),

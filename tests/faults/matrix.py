@@ -12,7 +12,7 @@ from runtime_persist.commands.finalize_run import FinalizeRun
 from runtime_persist.commands.parts.receipts import WRITE_RECEIPT
 from runtime_persist.commands.put_thread_writes import PutThreadWrites
 from runtime_persist.commands.start_run import StartRun
-from runtime_persist.engine import ownership, run
+from runtime_persist.engine import ownership, payloads, run
 from runtime_persist.model.ids import new_id
 from runtime_persist.model.retry import NO_RETRY, RetryPolicy
 from runtime_persist.plan import Query
@@ -109,7 +109,7 @@ HOT = (
 
 def an_end(stage: Stage) -> Prepared:
     owned = acts.own(stage)
-    data, blobs = ownership.encode(stage.engine, acts.SERDE, acts.large(stage, "result"))
+    data, blobs = payloads.encode(stage.engine, acts.SERDE, acts.large(stage, "result"))
     fields = {"run_id": owned.lease.run_id, "epoch": owned.lease.epoch}
     command = FinalizeRun.succeeded(result=data, owner=stage.engine.owner, blobs=blobs, **fields, **acts.thread(stage))
     return Prepared(command, {"status": "succeeded"})
@@ -159,7 +159,7 @@ def a_continued_takeover(stage: Stage) -> Prepared:
 
 
 def continuation(stage: Stage) -> Prepared:
-    data, blobs = ownership.encode(stage.engine, acts.SERDE, acts.large(stage, "answer"))
+    data, blobs = payloads.encode(stage.engine, acts.SERDE, acts.large(stage, "answer"))
     command = ContinueOwnedRun(
         graph=acts.GRAPH,
         worker_id="victim",

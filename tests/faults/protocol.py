@@ -7,7 +7,7 @@ from runtime_persist.commands.open_domain import OpenDomain
 from runtime_persist.commands.report_callback import ReportCallback
 from runtime_persist.commands.request_start import RequestStart
 from runtime_persist.commands.revoke_callback import RevokeCallback
-from runtime_persist.engine import OwnedRun, dispatch, ownership, run
+from runtime_persist.engine import OwnedRun, dispatch, payloads, run
 from runtime_persist.model.callbacks import CallbackToken
 from runtime_persist.model.evidence import Observed
 from runtime_persist.model.ids import new_id
@@ -37,7 +37,7 @@ def started(stage: Stage, *, domain: bool = False) -> tuple[OwnedRun, bytes]:
 def report(stage: Stage, owned: OwnedRun, token_hash: bytes, observed: Observed, sequence: int) -> ReportCallback:
     fields: dict[str, Any] = {}
     if observed is Observed.SUCCEEDED:
-        data, blobs = ownership.encode(stage.engine, acts.SERDE, acts.large(stage, "result"))
+        data, blobs = payloads.encode(stage.engine, acts.SERDE, acts.large(stage, "result"))
         fields = {"result": data, "blobs": blobs}
     return ReportCallback(
         run_id=owned.lease.run_id,

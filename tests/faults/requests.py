@@ -11,7 +11,7 @@ from runtime_persist.commands.parts.spec import ColdCommand
 from runtime_persist.commands.request_stop import RequestStop
 from runtime_persist.commands.retry_run import RetryRun
 from runtime_persist.commands.start_run import StartRun
-from runtime_persist.engine import OwnedRun, ownership, run
+from runtime_persist.engine import OwnedRun, payloads, run, settling
 from runtime_persist.model.ids import new_id
 from runtime_persist.model.states import OnBusy
 from tests.faults import acts, scenarios
@@ -56,7 +56,7 @@ def replacing(stage: Stage, begins_at: str | None = None) -> StartRun:
 def a_rollback_of_a_claimed_run(stage: Stage) -> Prepared:
     """It had stored something, was drained, and is claimed again: nothing of it runs."""
     first, owned = begun(stage)
-    run(ownership.drain(stage.engine, owned))
+    run(settling.drain(stage.engine, owned))
     acts.claim(stage, owned.lease.run_id)
     return Prepared(replacing(stage, first), {"first": first, "old": owned.lease.run_id})
 
@@ -73,7 +73,7 @@ def of_run(stage: Stage, owned: OwnedRun) -> dict[str, Any]:
 
 def an_end_that_rolls_back(stage: Stage) -> Prepared:
     owned, facts = asked_to_be_rolled_back(stage)
-    data, blobs = ownership.encode(stage.engine, acts.SERDE, acts.large(stage, "result"))
+    data, blobs = payloads.encode(stage.engine, acts.SERDE, acts.large(stage, "result"))
     end = FinalizeRun.succeeded(result=data, owner=stage.engine.owner, blobs=blobs, **of_run(stage, owned))
     return Prepared(end, facts)
 
@@ -114,7 +114,7 @@ def a_fork(stage: Stage) -> Prepared:
 
 def a_retry(stage: Stage) -> Prepared:
     _, owned = begun(stage)
-    run(ownership.fail(stage.engine, owned, "ValueError", "no luck"))
+    run(settling.fail(stage.engine, owned, "ValueError", "no luck"))
     asked = acts.request(stage, acts.large(stage, "input"))
     command = RetryRun(request=asked, run_id=owned.lease.run_id, **acts.thread(stage))
     return Prepared(command, {"run_id": owned.lease.run_id})

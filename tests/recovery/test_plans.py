@@ -7,7 +7,7 @@ import pytest
 
 from runtime_persist import Budget, RetryPolicy
 from runtime_persist.cli.main import EXIT_CODES
-from runtime_persist.engine import domains, ownership
+from runtime_persist.engine import domains, ownership, settling
 from runtime_persist.engine import run as flow
 from runtime_persist.errors import DomainsOpen, InvalidInput, RecoveryPlanChanged, RunNotFound, UnknownGraph
 from runtime_persist.recovery import calls
@@ -169,7 +169,7 @@ def test_a_run_that_is_held_is_left_alone(runtime, taken):
         recover(runtime, owned.lease.run_id, plan=plan, graphs=registry),
     ):
         assert (found.status, found.epoch, found.did) == ("running", 1, ())
-    flow(ownership.finish(runtime.engine, owned, "mine"))
+    flow(settling.finish(runtime.engine, owned, "mine"))
 
 
 def test_a_stopped_run_that_nobody_holds_is_ended_and_no_node_runs(runtime, taken, start, raw):

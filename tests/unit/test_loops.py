@@ -214,7 +214,7 @@ def test_a_forked_child_is_refused_and_can_open_its_own(shared_url):
 
 def test_heartbeats_go_on_while_the_callers_loop_is_blocked(frequent_heartbeats, engine_url, open_engine):
     """Timers live on the engine's own threads: a node that blocks its loop does not lose its lease."""
-    from runtime_persist.engine import ownership
+    from runtime_persist.engine import ownership, requests, settling
     from tests.fixtures.world import SERDE
 
     engine = open_engine(engine_url)
@@ -222,12 +222,12 @@ def test_heartbeats_go_on_while_the_callers_loop_is_blocked(frequent_heartbeats,
 
         async def main():
             owned = await arun(
-                ownership.start(engine, SERDE, ownership.request(engine, SERDE, "g", 1, thread_id="t"), "t")
+                ownership.start(engine, SERDE, requests.request(engine, SERDE, "g", 1, thread_id="t"), "t")
             )
             first = owned.renewed_at
             wait_until(lambda: owned.renewed_at > first, "a renewal")  # blocks this loop
             owned.check()
-            return await arun(ownership.finish(engine, owned, 2))
+            return await arun(settling.finish(engine, owned, 2))
 
         assert asyncio.run(main()) == "succeeded"
         assert world.count("rp_runs") == 1

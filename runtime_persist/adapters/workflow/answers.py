@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from langgraph.types import Command
 
 from runtime_persist.adapters.workflow import encoding
-from runtime_persist.engine import ownership
+from runtime_persist.engine import payloads
 from runtime_persist.queries import control as control_queries
 from runtime_persist.queries import runs as run_queries
 
@@ -64,7 +64,7 @@ def left_of(engine: Engine, owned: OwnedRun, command: Any, taken: list[Row]) -> 
     where = f"a question of run {lease.run_id}"
     known: set[str] = set()
     for row in rows:
-        for one in (yield from ownership.decode(engine, owned.serde, row["value"], where)):
+        for one in (yield from payloads.decode(engine, owned.serde, row["value"], where)):
             if one.id not in answers:
                 return None
             known.add(one.id)

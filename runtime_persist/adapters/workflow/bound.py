@@ -14,7 +14,7 @@ from runtime_persist.adapters.workflow.bound_state import GraphState
 from runtime_persist.adapters.workflow.execution import Execution, execution, outer_run, reentry
 from runtime_persist.adapters.workflow.starting import answering, start_of
 from runtime_persist.adapters.workflow.turns import Outcome, aoutcomes, in_order, outcomes
-from runtime_persist.engine import Flow, arun, ownership, run
+from runtime_persist.engine import Flow, arun, ownership, requests, run
 from runtime_persist.errors import InvalidInput, NothingToClaim
 from runtime_persist.model.budgets import Budget
 
@@ -282,7 +282,7 @@ class BoundGraph(GraphState):
                 taken = yield from answers.resumed(self._saver.engine, thread_id, retry_of, is_retry=True)
                 answered = answers.hides(taken)
         engine, serde = self._saver.engine, self._saver.serde
-        asked = ownership.request(
+        asked = requests.request(
             engine,
             serde,
             self.run_name,

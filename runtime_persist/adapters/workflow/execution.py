@@ -11,7 +11,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.errors import GraphDrained
 
 from runtime_persist.adapters.workflow import answers, reading, starting
-from runtime_persist.engine import Engine, Flow, OwnedRun, holding, ownership
+from runtime_persist.engine import Engine, Flow, OwnedRun, holding, payloads, settling
 from runtime_persist.errors import (
     BudgetExhausted,
     CheckpointNotFound,
@@ -71,7 +71,7 @@ class Execution:
     config: RunnableConfig
     control: RunControl
     scope: AttemptScope
-    ends: Ends = field(default_factory=lambda: ownership)
+    ends: Ends = field(default_factory=lambda: settling)
     unattended: bool = False
     held_up: BaseException | None = None
 
@@ -111,7 +111,7 @@ class Execution:
         try:
             if isinstance(first, Fenced):
                 return first  # the run is not ours: there is nothing to settle
-            if self.unattended and ownership.is_of_the_database(first or error):
+            if self.unattended and settling.is_of_the_database(first or error):
                 return first or error  # no failure of the run: its lease runs out, and it is taken over
             if first is not None:
                 yield from self.ends.fail_attempt(self.engine, self.owned, first)
@@ -263,7 +263,7 @@ def reentry(
     owned.branch = None if start is None else start.owned_branch()
     engine = saver.engine
     if _is_new(run):
-        given = yield from ownership.decode(engine, owned.serde, run["input"], f"the input of run {run['run_id']}")
+        given = yield from payloads.decode(engine, owned.serde, run["input"], f"the input of run {run['run_id']}")
         return (yield from _begins(saver, owned, graph, given, config, control, start))
     session = saver.session(owned)
     head = yield from reading.get_tuple(session.context, {"configurable": {"thread_id": owned.lease.thread_id}})
@@ -272,14 +272,14 @@ def reentry(
     resumes = yield from answers.resumed(engine, lease.thread_id, lease.run_id, is_retry=is_retry)
     owned.answered = answers.hides(resumes)
     if run["answer"] is not None:
-        answer = yield from ownership.decode(engine, owned.serde, run["answer"], f"the answer {where}")
+        answer = yield from payloads.decode(engine, owned.serde, run["answer"], f"the answer {where}")
         at_head = head is not None and head.checkpoint["id"] == answer["checkpoint_id"]
         if at_head and not any(row["since"] for row in resumes):
             return execution(saver, owned, graph, answer["command"], config, control)
         left = (yield from answers.left_of(engine, owned, answer["command"], resumes)) if at_head else None
         if left is not None:
             return execution(saver, owned, graph, left, config, control)
-    given = yield from ownership.decode(engine, owned.serde, run["input"], f"the input {where}")
+    given = yield from payloads.decode(engine, owned.serde, run["input"], f"the input {where}")
     if head is not None and (head.metadata or {}).get("run_id") == owned.lease.run_id:
         return execution(saver, owned, graph, given, config, control)
     if (yield from _began(owned)):  # a person edited the state meanwhile: its input is not given a second time

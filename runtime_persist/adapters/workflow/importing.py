@@ -18,8 +18,8 @@ from runtime_persist.adapters.workflow.sends import TASKS
 from runtime_persist.commands.import_thread import ImportThread
 from runtime_persist.commands.parts.write_rows import TaskWrite, TaskWrites
 from runtime_persist.engine import run
-from runtime_persist.engine.ownership import thread_of
 from runtime_persist.engine.payloads import dumped
+from runtime_persist.engine.requests import thread_of
 from runtime_persist.errors import CheckpointConflict, CheckpointCorrupt, InvalidInput, RuntimePersistError
 from runtime_persist.model.ids import new_id, thread_id_of
 

@@ -13,7 +13,7 @@ from runtime_persist.commands.copy_thread import CopyThread
 from runtime_persist.commands.delete_runs_checkpoints import DeleteRunsCheckpoints
 from runtime_persist.commands.expire_delete_marks import ExpireDeleteMarks
 from runtime_persist.commands.prune_thread import PruneThread
-from runtime_persist.engine.ownership import thread_of
+from runtime_persist.engine.requests import thread_of
 from runtime_persist.errors import InvalidInput, StaleWriter
 from runtime_persist.model import limits
 from runtime_persist.model.ids import new_id, thread_id_of

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
-from runtime_persist.engine import dispatch, domains, endings, ownership, run
+from runtime_persist.engine import dispatch, domains, endings, run, settling
 from runtime_persist.errors import DomainsOpen, Fenced, RunStopping
 from runtime_persist.model import limits
 from runtime_persist.model.callbacks import CallbackToken
@@ -165,11 +165,11 @@ class Dispatch:
 
     def finish(self, result: Any) -> None:
         """End the run with a result, behind the proof that the attempt has stopped (raises Fenced, DomainsOpen)."""
-        run(ownership.finish(self.runtime.engine, self.owned, result))
+        run(settling.finish(self.runtime.engine, self.owned, result))
 
     def fail(self, error: BaseException) -> None:
         """End the attempt as failed, behind the same proof; the retry policy decides (raises Fenced, DomainsOpen)."""
-        run(ownership.fail_attempt(self.runtime.engine, self.owned, error))
+        run(settling.fail_attempt(self.runtime.engine, self.owned, error))
 
     def settle(self, ending: Ending) -> None:
         """End the attempt, which has been proved to have stopped; what it left open outside is revoked first.
@@ -190,9 +190,9 @@ class Dispatch:
     def give_back(self) -> None:
         """Give back an attempt that was not started, uncounted; one that is to be stopped ends."""
         try:
-            run(ownership.give_back(self.runtime.engine, self.owned))
+            run(settling.give_back(self.runtime.engine, self.owned))
         except RunStopping:
-            run(ownership.cancel(self.runtime.engine, self.owned, self.owned.stop_reason or "stop"))
+            run(settling.cancel(self.runtime.engine, self.owned, self.owned.stop_reason or "stop"))
 
     def _to_stop(self, reason: str) -> None:
         lost = isinstance(self.owned.error, Fenced)

@@ -12,7 +12,7 @@ from langgraph.errors import GraphDrained
 
 from runtime_persist.adapters.workflow.values import ValueSerializer
 from runtime_persist.dialects.url import MEMORY
-from runtime_persist.engine import ownership, processes, run
+from runtime_persist.engine import processes, run, settling
 from runtime_persist.engine.endings import CANCELLED, DRAINED, FAILED, LEFT, Ending, broken
 from runtime_persist.errors import (
     AttemptFailed,
@@ -192,7 +192,7 @@ class _Attended:
         except BaseException as error:
             self._proved_gone(opened=opened)
             if isinstance(error, RunStopping):
-                run(ownership.cancel(attempt.runtime.engine, attempt.owned, attempt.owned.stop_reason or "stop"))
+                run(settling.cancel(attempt.runtime.engine, attempt.owned, attempt.owned.stop_reason or "stop"))
             raise
         self._child.send({"order": self._order})
         self._attend()
