@@ -61,7 +61,7 @@ WORK = {
     for name in ("get_tuple", "put", "put_writes", "list of 10")
 }
 WORKER = {
-    f"run of a worker, one node: {TRIPS}": Bound(6, 24),
-    f"run of a worker, one node: {STATEMENTS}": Bound(50, 25),
+    f"run of a worker, one node: {TRIPS}": Bound(8, 28),
+    f"run of a worker, one node: {STATEMENTS}": Bound(60, 30),
 }
 BOUNDS = COUNTS | CHAT | FILES | WORK | WORKER
