@@ -14,7 +14,7 @@ from runtime_persist import Runtime
 from runtime_persist.testing.faults import read_rows
 
 
-@pytest.mark.parametrize("database", ["SQLite", "PostgreSQL"])
+@pytest.mark.parametrize("database", ["SQLite", pytest.param("PostgreSQL", marks=pytest.mark.exhaustive)])
 def test_each_question_about_a_short_and_a_long_run_is_answered_and_compared(database):
     async def measured():
         async with lab(Machine()) as found:

@@ -20,7 +20,15 @@ async def measured(key: str):
 
 
 @pytest.mark.timeout(400)  # five processes, each of which imports all that it works with
-@pytest.mark.parametrize("key", ["sqlite-worker", "sqlite-dbos-all", "postgres-worker", "procrastinate"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "postgres-worker",
+        pytest.param("sqlite-worker", marks=pytest.mark.exhaustive),
+        "sqlite-dbos-all",
+        "procrastinate",
+    ],
+)
 def test_a_worker_begins_what_another_process_queued(key):
     contestant = BY_KEY[key]
     package = PACKAGES.get(contestant.kind)

@@ -45,8 +45,18 @@ def test_every_example_is_listed():
     assert {path.name for path in EXAMPLES.glob("*.py")} == set(PROMISES)
 
 
-@pytest.mark.parametrize("name", sorted(PROMISES))
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+LONG = {("postgresql", "09_support.py")}
+"""A dozen processes each: in the full run only."""
+
+
+@pytest.mark.parametrize(
+    ("database", "name"),
+    [
+        pytest.param(database, name, marks=[pytest.mark.exhaustive] if (database, name) in LONG else [])
+        for database in ("sqlite", "postgresql")
+        for name in sorted(PROMISES)
+    ],
+)
 def test_an_example_runs_and_prints_what_it_promises(name, database, tmp_path, request):
     url = f"sqlite:///{tmp_path / 'x.db'}" if database == "sqlite" else request.getfixturevalue("postgres_dsn")
     done = subprocess.run(

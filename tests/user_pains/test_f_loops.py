@@ -12,6 +12,7 @@ from langgraph.types import StateUpdate
 
 from runtime_persist import Budget, Run, Runtime, operation
 from runtime_persist.adapters.workflow import BoundGraph, WorkflowCheckpointAdapter
+from runtime_persist.engine import OwnedRun
 from runtime_persist.engine.lease import Lease
 from runtime_persist.engine.revokers import ProcessRevoker
 from runtime_persist.errors import CheckpointNotDurable, DomainNotFound, IllegalTransition, OperationNotFound
@@ -202,9 +203,23 @@ def blocking(runtime: Runtime, name: str = "blocking") -> Any:
     return runtime.bind(chain({"a": node, "b": says("b")}), name=name)
 
 
-def test_f9_a_sync_operation_that_would_wait_for_its_own_event_loop_is_refused_at_once(runtime, raw):
+def test_f9_a_sync_operation_that_would_wait_for_its_own_event_loop_is_refused_at_once(runtime, raw, monkeypatch):
+    heard: list[Any] = []
+    durable = OwnedRun.durable
+    # The loop hears of its checkpoint only when its node has returned, however quick the database is.
+    monkeypatch.setattr(OwnedRun, "durable", lambda *given: heard.append(given))
+
+    async def node(_: Any) -> dict[str, Any]:
+        try:
+            return {"log": [charge("a")]}
+        finally:
+            monkeypatch.undo()
+            for given in heard:
+                durable(*given)
+
+    bound = runtime.bind(chain({"a": node}), name="blocking")
     with pytest.raises(CheckpointNotDurable, match=r"async def.*to_thread.*durability"):
-        asyncio.run(blocking(runtime).ainvoke({"log": []}, config(), durability="async"))
+        asyncio.run(bound.ainvoke({"log": []}, config(), durability="async"))
     assert raw.value("SELECT count(*) FROM rp_operations") == 0, "it was not started"
     (run,) = runtime.runs.list()
     assert (run.status, run.error_code) == ("failed", "CHECKPOINT_NOT_DURABLE")
